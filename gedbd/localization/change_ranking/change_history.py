@@ -24,17 +24,11 @@ SEPARATOR = "\0"  # no path, word or id holds one
 
 
 class Owners(NamedTuple):
-    """The commits that the lines of a file come from.
+    """The commits that the lines of a file come from."""
 
-    Attributes:
-        commits: ``(O,)`` rows of commits, ascending; lines of unknown origin are left out.
-        lines: ``(O,)`` number of lines of each commit.
-        total: Number of all lines, including those of unknown origin.
-    """
-
-    commits: np.ndarray
-    lines: np.ndarray
-    total: int
+    commits: np.ndarray  # ``(O,)`` rows of commits, ascending; lines of unknown origin are left out
+    lines: np.ndarray  # ``(O,)`` number of lines of each commit
+    total: int  # number of all lines, including those of unknown origin
 
 
 class FileLines:

@@ -26,33 +26,22 @@ CONTENT_FREE = frozenset({*CONTENT_FREE_COLUMNS, *FILE_KINDS})
 
 
 class Suspect(NamedTuple):
-    """A commit that may have induced the bug of a report.
+    """A commit that may have induced the bug of a report."""
 
-    Attributes:
-        row: Row in the history.
-        score: Comparable among the commits of one query only.
-        contributions: Contribution of each feature to the score, by name; they sum to the score less a constant.
-    """
-
-    row: int
-    score: float
+    row: int  # row in the history
+    score: float  # comparable among the commits of one query only
+    # contribution of each feature to the score, by name; they sum to the score less a constant
     contributions: dict[str, float]
 
 
 class SuspectFile(NamedTuple):
-    """A file that a report may be about.
+    """A file that a report may be about."""
 
-    Attributes:
-        path: Row among the paths of the history.
-        score: Comparable among the files of one query only.
-        probability: Softmax of the scores of all candidates.
-        contributions: Contribution of each feature to the score, by name without ``_share`` and ``_rank``; they sum to
-            the score less a constant.
-    """
-
-    path: int
-    score: float
-    probability: float
+    path: int  # row among the paths of the history
+    score: float  # comparable among the files of one query only
+    probability: float  # softmax of the scores of all candidates
+    # contribution of each feature to the score, by name without ``_share`` and ``_rank``; they sum to the score less a
+    # constant
     contributions: dict[str, float]
 
 

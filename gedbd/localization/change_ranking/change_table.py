@@ -32,32 +32,19 @@ SOURCE = re.compile(
 
 @dataclass(frozen=True)
 class ChangeTable:
-    """N commits in chronological order, and R file rows: one for each changed file of each commit.
+    """N commits in chronological order, and R file rows: one for each changed file of each commit."""
 
-    Attributes:
-        numbers: ``(N, 6)`` float32: the columns ``NUMBERS``.
-        message_words: For each commit ``(T, 2)`` int32: words of the message and their counts.
-        row_commit: ``(R,)`` int64, ascending.
-        row_path: ``(R,)`` int64, rows of ``paths``.
-        row_old_path: ``(R,)`` int64, the path before a renaming, or -1.
-        row_deleted: ``(R,)`` bool.
-        row_shown: ``(R,)`` bool, whether the diff shows lines.
-        row_words: For each file row ``(T, 4)`` int32: words of the diff, and their counts in added, removed and
-            unchanged lines.
-        row_edits: For each file row ``(E, 3)`` int32, see ``FileDiff``.
-        paths: All paths in the order of their first file row; old paths without a file row come last.
-    """
-
-    numbers: np.ndarray
-    message_words: RaggedArray
-    row_commit: np.ndarray
-    row_path: np.ndarray
-    row_old_path: np.ndarray
-    row_deleted: np.ndarray
-    row_shown: np.ndarray
+    numbers: np.ndarray  # ``(N, 6)`` float32: the columns ``NUMBERS``
+    message_words: RaggedArray  # for each commit ``(T, 2)`` int32: words of the message and their counts
+    row_commit: np.ndarray  # ``(R,)`` int64, ascending
+    row_path: np.ndarray  # ``(R,)`` int64, rows of ``paths``
+    row_old_path: np.ndarray  # ``(R,)`` int64, the path before a renaming, or -1
+    row_deleted: np.ndarray  # ``(R,)`` bool
+    row_shown: np.ndarray  # ``(R,)`` bool, whether the diff shows lines
+    # for each file row ``(T, 4)`` int32: words of the diff, and their counts in added, removed and unchanged lines
     row_words: RaggedArray
-    row_edits: RaggedArray
-    paths: list[str]
+    row_edits: RaggedArray  # for each file row ``(E, 3)`` int32, see ``FileDiff``
+    paths: list[str]  # all paths in the order of their first file row; old paths without a file row come last
 
     def joined(self, later: "ChangeTable") -> "ChangeTable":
         """The commits of both; those of ``later`` come last."""
@@ -189,26 +176,17 @@ def is_source(path: str) -> bool:
 
 
 class FileDiff(NamedTuple):
-    """The diff of one file of a commit.
+    """The diff of one file of a commit."""
 
-    Attributes:
-        added: Text of the added lines.
-        removed: Text of the removed lines.
-        unchanged: Text of the lines around them, and of the sections in hunk headers.
-        edits: ``(E, 3)`` int32: position in the old file from 0, number of removed lines, number of added lines. Lines
-            5 and 6 that become one line are 4, 2, 1.
-        old_path: The path before a renaming or copy, or empty.
-        is_deleted: Whether the file is deleted.
-        has_hunks: Whether the diff shows changed lines: not for binary files, nor if it was cut before the file.
-    """
-
-    added: str
-    removed: str
-    unchanged: str
+    added: str  # text of the added lines
+    removed: str  # text of the removed lines
+    unchanged: str  # text of the lines around them, and of the sections in hunk headers
+    # ``(E, 3)`` int32: position in the old file from 0, number of removed lines, number of added lines. Lines 5 and 6
+    # that become one line are 4, 2, 1
     edits: np.ndarray
-    old_path: str
-    is_deleted: bool
-    has_hunks: bool
+    old_path: str  # the path before a renaming or copy, or empty
+    is_deleted: bool  # whether the file is deleted
+    has_hunks: bool  # whether the diff shows changed lines: not for binary files, nor if it was cut before the file
 
 
 class _TableReader:

@@ -30,41 +30,27 @@ FLOOR = 1e-3
 
 @dataclass(frozen=True)
 class ChangeTrainingOptions(ModelOptions):
-    """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports.
+    """How a ranker is trained; the values were chosen on the first halves of Tomcat's and AspectJ's reports."""
 
-    Attributes:
-        rounds: Number of trees.
-        content_free: Whether the models read ``CONTENT_FREE``.
-        ownership: Whether the model of commits reads all features of the text; False for ``TEXT_BOUND`` alone.
-        extra: Names of the scores of further scorers that the model of commits reads.
-        new_weight: Weight of reports whose inducing commits are new. A larger value ranks these higher, and those of
-            the other reports, which are most, lower.
-    """
-
-    rounds: int = 150
+    rounds: int = 150  # number of trees
     num_leaves: int = 8
-    content_free: bool = True
+    content_free: bool = True  # whether the models read ``CONTENT_FREE``
+    # whether the model of commits reads all features of the text; False for ``TEXT_BOUND`` alone
     ownership: bool = True
-    extra: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()  # names of the scores of further scorers that the model of commits reads
+    # weight of reports whose inducing commits are new. A larger value ranks these higher, and those of the other
+    # reports, which are most, lower
     new_weight: int = 5
 
 
 class ChangeExample(NamedTuple):
-    """A training example: the features and labels of a report.
-
-    Attributes:
-        features: Features of the report.
-        is_fixed: ``(C,)`` which candidate files the fix changed.
-        inducing: Rows of the earlier commits that introduced the bug.
-        is_new: Whether no bug fixed before the report is known to come from one of these commits.
-        fixed: Source files that existed before the report and that the fix changed, candidates or not.
-    """
+    """A training example: the features and labels of a report."""
 
     features: QueryFeatures
-    is_fixed: np.ndarray
-    inducing: np.ndarray
-    is_new: bool
-    fixed: np.ndarray
+    is_fixed: np.ndarray  # ``(C,)`` which candidate files the fix changed
+    inducing: np.ndarray  # rows of the earlier commits that introduced the bug
+    is_new: bool  # whether no bug fixed before the report is known to come from one of these commits
+    fixed: np.ndarray  # source files that existed before the report and that the fix changed, candidates or not
 
 
 def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:

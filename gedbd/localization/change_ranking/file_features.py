@@ -45,17 +45,11 @@ MAX_COMMIT_FILES = 30  # larger commits change unrelated files
 
 
 class FileFeatures(NamedTuple):
-    """Candidate files: source files that exist at the time of the report.
+    """Candidate files: source files that exist at the time of the report."""
 
-    Attributes:
-        paths: ``(C,)`` ascending.
-        features: ``(C, F)`` float32: ``FILE_FEATURES``; NaN is a missing value.
-        shares: ``(C, S)`` float32: each of ``FILE_SCORES`` as a share of the best; 0 where it is missing.
-    """
-
-    paths: np.ndarray
-    features: np.ndarray
-    shares: np.ndarray
+    paths: np.ndarray  # ``(C,)`` ascending
+    features: np.ndarray  # ``(C, F)`` float32: ``FILE_FEATURES``; NaN is a missing value
+    shares: np.ndarray  # ``(C, S)`` float32: each of ``FILE_SCORES`` as a share of the best; 0 where it is missing
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """The features ``names``, ``(C, F)``."""

@@ -16,19 +16,12 @@ MAX_SIMILAR = 10  # fixes whose reports count as similar to a query
 
 
 class KnownFix(NamedTuple):
-    """A fixed bug.
+    """A fixed bug."""
 
-    Attributes:
-        title: Title of its report.
-        description: Description of its report.
-        known_at: When it was fixed and its files became known; not before its report was created.
-        fixing: Ids of the commits that fixed it.
-    """
-
-    title: str
-    description: str
-    known_at: pd.Timestamp
-    fixing: tuple[str, ...]
+    title: str  # of its report
+    description: str  # of its report
+    known_at: pd.Timestamp  # when it was fixed and its files became known; not before its report was created
+    fixing: tuple[str, ...]  # ids of the commits that fixed it
 
 
 class KnownFixes:

@@ -61,27 +61,16 @@ COUNTS = ("num_files", "added_lines", "removed_lines")  # features on a logarith
 
 
 class FileLinks(NamedTuple):
-    """Which commits the lines of C files come from, and which commits changed them, before a query.
+    """Which commits the lines of C files come from, and which commits changed them, before a query."""
 
-    Attributes:
-        owned_file: ``(O,)`` position of the file.
-        owner: ``(O,)`` row of a commit that lines of the file come from.
-        lines: ``(O,)`` number of these lines.
-        share: ``(O,)`` their share of the file.
-        changed_file: ``(T,)`` position of the file.
-        changer: ``(T,)`` row of a commit that changed the file.
-        num_later: ``(T,)`` number of later changes of the file.
-        is_first: ``(T,)`` whether it was the first change of the file.
-    """
-
-    owned_file: np.ndarray
-    owner: np.ndarray
-    lines: np.ndarray
-    share: np.ndarray
-    changed_file: np.ndarray
-    changer: np.ndarray
-    num_later: np.ndarray
-    is_first: np.ndarray
+    owned_file: np.ndarray  # ``(O,)`` position of the file
+    owner: np.ndarray  # ``(O,)`` row of a commit that lines of the file come from
+    lines: np.ndarray  # ``(O,)`` number of these lines
+    share: np.ndarray  # ``(O,)`` their share of the file
+    changed_file: np.ndarray  # ``(T,)`` position of the file
+    changer: np.ndarray  # ``(T,)`` row of a commit that changed the file
+    num_later: np.ndarray  # ``(T,)`` number of later changes of the file
+    is_first: np.ndarray  # ``(T,)`` whether it was the first change of the file
 
 
 def ownership_features(
@@ -183,19 +172,12 @@ def _normalised(values: np.ndarray) -> np.ndarray:
 
 
 class QueryFeatures(NamedTuple):
-    """The input of a ranker for one query.
+    """The input of a ranker for one query."""
 
-    Attributes:
-        num_commits: Number n of commits before the query.
-        files: Candidate files.
-        links: Owners and changes of these files.
-        scores: Scores of the commits that do not depend on probabilities of files, each ``(n,)``.
-    """
-
-    num_commits: int
+    num_commits: int  # number n of commits before the query
     files: FileFeatures
-    links: FileLinks
-    scores: dict[str, np.ndarray]
+    links: FileLinks  # owners and changes of these files
+    scores: dict[str, np.ndarray]  # scores of the commits that do not depend on probabilities of files, each ``(n,)``
 
     def commit_scores(self, probability: np.ndarray) -> dict[str, np.ndarray]:
         """All scores of the commits, each ``(n,)``, from the probability of each file, ``(C,)`` with sum 1."""

@@ -34,19 +34,12 @@ TAIL_PARTS = 2  # of a path in a stack trace: the parts before differ between ma
 
 
 class Frame(NamedTuple):
-    """A frame of a stack trace.
+    """A frame of a stack trace."""
 
-    Attributes:
-        class_name: The class with its package; empty where the frame names none.
-        method: The method or function; empty where the frame names none.
-        file: The file as the frame names it, a name or a path; empty where it names none.
-        line: The line from 1; None where the frame names none.
-    """
-
-    class_name: str
-    method: str
-    file: str
-    line: int | None
+    class_name: str  # the class with its package; empty where the frame names none
+    method: str  # the method or function; empty where the frame names none
+    file: str  # the file as the frame names it, a name or a path; empty where it names none
+    line: int | None  # the line from 1; None where the frame names none
 
 
 def find_frames(text: str) -> list[Frame]:
@@ -106,39 +99,23 @@ def _is_number(text: str) -> bool:
 
 
 class NamedFile(NamedTuple):
-    """A name of the report that a file may have.
+    """A name of the report that a file may have."""
 
-    Attributes:
-        name: Lower case, without suffix.
-        weight: 1 for an identifier of code, .4 for a capitalised word.
-        position: Number of identifiers before it.
-        in_title: Whether it is in the title.
-    """
-
-    name: str
-    weight: float
-    position: int
-    in_title: bool
+    name: str  # lower case, without suffix
+    weight: float  # 1 for an identifier of code, .4 for a capitalised word
+    position: int  # number of identifiers before it
+    in_title: bool  # whether it is in the title
 
 
 class ReportWords(NamedTuple):
-    """Words and names of a report.
+    """Words and names of a report."""
 
-    Attributes:
-        words: Words and their weights: 1 + log of the count, and 1 more for those of the title.
-        title: Words of the title and their counts.
-        code: Identifiers of code, each with the weight 1.
-        names: Names that files may have.
-        tails: Ends of paths, without suffixes, of qualified names, such as ``org/a/Parser``.
-        frames: Ends of paths of the stack traces' frames, in their order.
-    """
-
-    words: Mapping[str, float]
-    title: Mapping[str, float]
-    code: Mapping[str, float]
-    names: tuple[NamedFile, ...]
-    tails: tuple[str, ...]
-    frames: tuple[str, ...]
+    words: Mapping[str, float]  # words and their weights: 1 + log of the count, and 1 more for those of the title
+    title: Mapping[str, float]  # words of the title and their counts
+    code: Mapping[str, float]  # identifiers of code, each with the weight 1
+    names: tuple[NamedFile, ...]  # names that files may have
+    tails: tuple[str, ...]  # ends of paths, without suffixes, of qualified names, such as ``org/a/Parser``
+    frames: tuple[str, ...]  # ends of paths of the stack traces' frames, in their order
 
 
 def report_words(title: str, description: str) -> ReportWords:

@@ -94,25 +94,18 @@ class InputLimits:
 class InputParts:
     """The parts of an input besides comment and code.
 
-    Args:
-        nodes: Whether the nodes of the flow graph are part of it.
-        types: Whether the 55 types are.
-        roles: Whether the 43 roles are.
-        edges: ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data
-            between them alone, as in GraphCodeBERT (Guo et al., 2021).
-        begin_exit: As in ``GraphRules``.
-        else_expressions: As in ``GraphRules``.
-
     Raises:
         ValueError: If a choice is unknown, or there are types or roles without nodes.
     """
 
-    nodes: bool = True
-    types: bool = True
-    roles: bool = True
+    nodes: bool = True  # whether the nodes of the flow graph are part of it
+    types: bool = True  # whether the 55 types are
+    roles: bool = True  # whether the 43 roles are
+    # ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data between
+    # them alone, as in GraphCodeBERT (Guo et al., 2021)
     edges: str = "flow"
-    begin_exit: str = "left"
-    else_expressions: str = "conditions"
+    begin_exit: str = "left"  # as in ``GraphRules``
+    else_expressions: str = "conditions"  # as in ``GraphRules``
 
     @property
     def rules(self) -> GraphRules:

@@ -155,18 +155,16 @@ class Role(IntEnum):
 class GraphRules:
     """Two rules by which the authors' code (duyali2000/SemanticFlowGraph) makes other graphs than the talk's example.
 
-    Args:
-        begin_exit: Which methods have ``BEGIN`` and ``EXIT``: those that a ``return`` before their end, or a ``throw``,
-            leaves (``left``; the example has neither), or all with a body (``always``, the authors' code).
-        else_expressions: Which variables have the role ``ELSE_EXPRESSION``: those in the condition of an ``else if``
-            (``conditions``), or those that alone are the expression of a statement of an else block, as ``x`` in
-            ``else throw x;`` (``statements``, the authors' code, where ``else if`` is an ``if``).
-
     Raises:
         ValueError: If a choice is unknown.
     """
 
+    # which methods have ``BEGIN`` and ``EXIT``: those that a ``return`` before their end, or a ``throw``, leaves
+    # (``left``; the example has neither), or all with a body (``always``, the authors' code)
     begin_exit: str = "left"
+    # which variables have the role ``ELSE_EXPRESSION``: those in the condition of an ``else if`` (``conditions``), or
+    # those that alone are the expression of a statement of an else block, as ``x`` in ``else throw x;``
+    # (``statements``, the authors' code, where ``else if`` is an ``if``)
     else_expressions: str = "conditions"
 
     def __post_init__(self) -> None:

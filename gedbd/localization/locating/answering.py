@@ -35,19 +35,12 @@ HIT_STYLE = "bold reverse"
 
 
 class OutputOptions(NamedTuple):
-    """Options of the printed answers.
+    """Options of the printed answers."""
 
-    Attributes:
-        limits: Number of files, places and commits.
-        before: Time, UTC, after which nothing is ranked; None for the report's date.
-        details: Whether to print all reasons, lines of code and last commits; JSON always has them.
-        json: Whether to print a JSON object a line instead of text.
-    """
-
-    limits: AnswerLimits
-    before: datetime | None
-    details: bool
-    json: bool
+    limits: AnswerLimits  # number of files, places and commits
+    before: datetime | None  # time, UTC, after which nothing is ranked; None for the report's date
+    details: bool  # whether to print all reasons, lines of code and last commits; JSON always has them
+    json: bool  # whether to print a JSON object a line instead of text
 
 
 def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOptions) -> None:

@@ -34,17 +34,11 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, IndexE
 
 
 class IndexLimits(NamedTuple):
-    """Limits of what is indexed.
+    """Limits of what is indexed."""
 
-    Attributes:
-        max_files: Maximum number of files of a commit.
-        max_diff_chars: Maximum number of characters of the diff of a commit, and of a file.
-        merges: Whether merges are indexed; the commits that they merge contain the same changes.
-    """
-
-    max_files: int = 1_000
-    max_diff_chars: int = 20_000
-    merges: bool = False
+    max_files: int = 1_000  # maximum number of files of a commit
+    max_diff_chars: int = 20_000  # maximum number of characters of the diff of a commit, and of a file
+    merges: bool = False  # whether merges are indexed; the commits that they merge contain the same changes
 
     def reading(self) -> Limits:
         """The limits for reading commits."""
@@ -52,23 +46,14 @@ class IndexLimits(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """The result of ``update_history``.
-
-    Attributes:
-        history: The commits.
-        num_added: Number of commits read.
-        num_removed: Number of commits that the revision no longer reaches, or that were read again with another date.
-        num_merges: Number of skipped merges.
-        num_missing: Number of commits skipped for missing objects.
-        warnings: Warnings with counts of what was skipped or guessed.
-    """
+    """The result of ``update_history``."""
 
     history: ChangeHistory
-    num_added: int
-    num_removed: int
-    num_merges: int
-    num_missing: int
-    warnings: tuple[str, ...]
+    num_added: int  # number of commits read
+    num_removed: int  # number of commits that the revision no longer reaches, or that were read again with another date
+    num_merges: int  # number of skipped merges
+    num_missing: int  # number of commits skipped for missing objects
+    warnings: tuple[str, ...]  # warnings with counts of what was skipped or guessed
 
 
 def update_history(
@@ -134,25 +119,15 @@ def _batches(history: History) -> Iterator[Sequence[Commit]]:
 
 @dataclass(frozen=True)
 class Header:
-    """Metadata of a stored index.
+    """Metadata of a stored index."""
 
-    Attributes:
-        commit: Id of the last commit of the history.
-        settings: Options that the content depends on, as plain values.
-        is_complete: Whether it has all commits up to the last one; otherwise it is a checkpoint.
-        num_commits: Number of commits.
-        num_merges: Number of skipped merges.
-        num_missing: Number of commits skipped for missing objects.
-        schema: Version of the file's layout.
-    """
-
-    commit: str
-    settings: dict[str, Any]
-    is_complete: bool
-    num_commits: int
-    num_merges: int = 0
-    num_missing: int = 0
-    schema: int = SCHEMA
+    commit: str  # id of the last commit of the history
+    settings: dict[str, Any]  # options that the content depends on, as plain values
+    is_complete: bool  # whether it has all commits up to the last one; otherwise it is a checkpoint
+    num_commits: int  # number of commits
+    num_merges: int = 0  # number of skipped merges
+    num_missing: int = 0  # number of commits skipped for missing objects
+    schema: int = SCHEMA  # version of the file's layout
 
     def serves(self, settings: Mapping[str, Any]) -> bool:
         """Whether the index was made by this version with these options."""

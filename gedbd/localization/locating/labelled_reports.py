@@ -130,24 +130,16 @@ def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
 
 @dataclass(frozen=True)
 class LabelledReports:
-    """Reports with relevant documents before them, in chronological order.
+    """Reports with relevant documents before them, in chronological order."""
 
-    Attributes:
-        rows: ``(L,)`` rows among all reports.
-        relevant: For each report the rows of its earlier inducing commits in the history; or the source files that
-            existed before it and that its fix changed, ascending rows among the paths of the history.
-        made_at: ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` if unknown.
-        num_reports: Number of all reports.
-        num_fixed: Number of reports with a known fixing commit, or for files a known fixed file.
-        num_unordered: Number of reports with later inducing commits only.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # ``(L,)`` rows among all reports
+    # for each report the rows of its earlier inducing commits in the history; or the source files that existed before
+    # it and that its fix changed, ascending rows among the paths of the history
     relevant: list[np.ndarray]
-    made_at: pd.Series
-    num_reports: int
-    num_fixed: int
-    num_unordered: int = 0
+    made_at: pd.Series  # ``(L,)`` when the last of these links became known: the date of the fix; ``NaT`` if unknown
+    num_reports: int  # number of all reports
+    num_fixed: int  # number of reports with a known fixing commit, or for files a known fixed file
+    num_unordered: int = 0  # number of reports with later inducing commits only
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -207,15 +199,10 @@ def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, 
 
 
 class FixedReports(NamedTuple):
-    """The fixed reports of a tracker.
+    """The fixed reports of a tracker."""
 
-    Attributes:
-        known_at: When each fix became known, by the row of the report.
-        fixes: Fixes of those with fixing commits, in the order of ``known_at``.
-    """
-
-    known_at: pd.Series
-    fixes: list[KnownFix]
+    known_at: pd.Series  # when each fix became known, by the row of the report
+    fixes: list[KnownFix]  # fixes of those with fixing commits, in the order of ``known_at``
 
     def before(self, moment: pd.Timestamp | None) -> np.ndarray:
         """Rows of the reports that were fixed before a time, ascending; all for None."""
@@ -236,20 +223,13 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
 
 @dataclass(frozen=True)
 class ReplaySplit:
-    """A split of labelled reports into training and test set.
+    """A split of labelled reports into training and test set."""
 
-    Attributes:
-        test: Positions of the newer half; of all reports without training.
-        train: Rows of the reports that were fixed when the first test report was created; empty if too few of them are
-            labelled.
-        num_labelled: Number of labelled reports in ``train``.
-        num_unknown: Number of labelled reports of the older half that were fixed too late for ``train``.
-    """
-
-    test: np.ndarray
+    test: np.ndarray  # positions of the newer half; of all reports without training
+    # rows of the reports that were fixed when the first test report was created; empty if too few of them are labelled
     train: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    num_labelled: int = 0
-    num_unknown: int = 0
+    num_labelled: int = 0  # number of labelled reports in ``train``
+    num_unknown: int = 0  # number of labelled reports of the older half that were fixed too late for ``train``
 
 
 def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> ReplaySplit:

@@ -51,46 +51,27 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class MatchedLine:
-    """A line of a hunk.
+    """A line of a hunk."""
 
-    Attributes:
-        sign: ``+``, ``-`` or a blank.
-        number: Line number in the file after the change; for a removed line, before the change.
-        text: The line.
-        spans: Positions of the words of the report, as (start, end).
-    """
-
-    sign: str
-    number: int
+    sign: str  # ``+``, ``-`` or a blank
+    number: int  # line number in the file after the change; for a removed line, before the change
     text: str
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...]  # positions of the words of the report, as (start, end)
 
 
 @dataclass(frozen=True)
 class MatchedHunk:
-    """A hunk that shares words with a report.
-
-    Attributes:
-        path: The file.
-        old_start: See ``gedbd.localization.repository.commits.Hunk``; likewise the following.
-        old_count: Number of lines before the change.
-        new_start: First line after the change.
-        new_count: Number of lines after the change.
-        section: The class or function around it.
-        score: Sum of the weights of the shared words; half for words in unchanged lines only.
-        terms: The shared words, largest weight first.
-        lines: The lines that match best, in order.
-    """
+    """A hunk that shares words with a report."""
 
     path: str
-    old_start: int
-    old_count: int
-    new_start: int
-    new_count: int
-    section: str
-    score: float
-    terms: tuple[str, ...]
-    lines: tuple[MatchedLine, ...]
+    old_start: int  # the first four numbers are those of ``Hunk``
+    old_count: int  # number of lines before the change
+    new_start: int  # first line after the change
+    new_count: int  # number of lines after the change
+    section: str  # the class or function around it
+    score: float  # sum of the weights of the shared words; half for words in unchanged lines only
+    terms: tuple[str, ...]  # the shared words, largest weight first
+    lines: tuple[MatchedLine, ...]  # the lines that match best, in order
 
 
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
@@ -221,29 +202,17 @@ def _run_words(run: str) -> list[WordSpan]:
 
 @dataclass(frozen=True)
 class LocatedChange:
-    """A commit that may have induced the bug of a report.
-
-    Attributes:
-        id: Id of the commit.
-        rank: Rank, from 1.
-        score: Comparable among the commits of one report only.
-        created_at: Date, UTC.
-        message: The whole message.
-        num_files: Number of changed files that were read.
-        explanation: Reasons for the rank.
-        contributions: Contribution of each feature to the score, by name.
-        hunks: Hunks that match the report, best first.
-    """
+    """A commit that may have induced the bug of a report."""
 
     id: str
-    rank: int
-    score: float
-    created_at: datetime
-    message: str
-    num_files: int
-    explanation: tuple[str, ...]
-    contributions: dict[str, float]
-    hunks: tuple[MatchedHunk, ...]
+    rank: int  # from 1
+    score: float  # comparable among the commits of one report only
+    created_at: datetime  # date, UTC
+    message: str  # the whole message
+    num_files: int  # number of changed files that were read
+    explanation: tuple[str, ...]  # reasons for the rank
+    contributions: dict[str, float]  # contribution of each feature to the score, by name
+    hunks: tuple[MatchedHunk, ...]  # hunks that match the report, best first
 
     @property
     def title(self) -> str:
@@ -252,14 +221,10 @@ class LocatedChange:
 
 
 class QueryWords(NamedTuple):
-    """The words of a report that earlier commits contain.
+    """The words of a report that earlier commits contain."""
 
-    Attributes:
-        weights: Words, lower case, with the weight log(1 + N / n) for n of N commits.
-        generic: Words in a tenth or more of the commits, or of the files that these changed; no reason names them.
-    """
-
-    weights: dict[str, float]
+    weights: dict[str, float]  # words, lower case, with the weight log(1 + N / n) for n of N commits
+    # words in a tenth or more of the commits, or of the files that these changed; no reason names them
     generic: frozenset[str] = frozenset()
 
 

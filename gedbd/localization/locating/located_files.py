@@ -153,35 +153,22 @@ def _newest(
 
 @dataclass(frozen=True)
 class LocatedPlace(MatchedPlace):
-    """A place of a file with its last commits.
+    """A place of a file with its last commits."""
 
-    Attributes:
-        commits: Commits that last changed it, newest first; none if Git took too long.
-    """
-
-    commits: tuple[PlaceCommit, ...]
+    commits: tuple[PlaceCommit, ...]  # commits that last changed it, newest first; none if Git took too long
 
 
 @dataclass(frozen=True)
 class LocatedFile:
-    """A file that a report may concern.
-
-    Attributes:
-        path: The file.
-        rank: Rank, from 1.
-        score: Comparable among the files of one report only.
-        probability: Softmax of the scores of all candidates.
-        explanation: Reasons for the rank.
-        contributions: Contribution of each feature to the score, by name.
-        places: Places that match best, best first; only for the first ``MAX_PLACED_FILES`` files.
-    """
+    """A file that a report may concern."""
 
     path: str
-    rank: int
-    score: float
-    probability: float
-    explanation: tuple[str, ...]
-    contributions: dict[str, float]
+    rank: int  # from 1
+    score: float  # comparable among the files of one report only
+    probability: float  # softmax of the scores of all candidates
+    explanation: tuple[str, ...]  # reasons for the rank
+    contributions: dict[str, float]  # contribution of each feature to the score, by name
+    # places that match best, best first; only for the first ``MAX_PLACED_FILES`` files
     places: tuple[LocatedPlace, ...]
 
 

@@ -59,44 +59,28 @@ Share = TypeVar("Share", bound=TopShare)
 
 @dataclass(frozen=True)
 class ReplayedReports:
-    """Ranks of the relevant documents, inducing commits or fixed files, by several systems.
+    """Ranks of the relevant documents, inducing commits or fixed files, by several systems."""
 
-    Attributes:
-        reports: The reports with relevant documents.
-        split: Training and test set.
-        system: The main system: the learned ranker, or the default one without training.
-        ranks: See ``replay_commits`` and ``replay_files``.
-    """
-
-    reports: LabelledReports
-    split: ReplaySplit
-    system: str
-    ranks: pd.DataFrame
+    reports: LabelledReports  # the reports with relevant documents
+    split: ReplaySplit  # training and test set
+    system: str  # the main system: the learned ranker, or the default one without training
+    ranks: pd.DataFrame  # see ``replay_commits`` and ``replay_files``
 
 
 @dataclass(frozen=True)
 class LocatingBacktest:
-    """The result of a backtest.
+    """The result of a backtest."""
 
-    Attributes:
-        hit_rate: Share of reports with an inducing commit, and with a fixed file, among the first ``TOP``.
-        ranker: The ranker for use: its models are trained on all fixed reports, or the default ones if there are too
-            few.
-        fixes: The fixed reports that the ranker reads; empty for the default ranker.
-        commits: Replay of the reports with inducing commits.
-        files: Replay of the reports with fixed files.
-        tables: ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts`` by name; those
-            of files begin with ``files_``, among them ``files_named``. Without tested reports there are only counts.
-        warnings: Failures of the training, and whether the default ranker is left out.
-    """
-
-    hit_rate: HitRate
+    hit_rate: HitRate  # share of reports with an inducing commit, and with a fixed file, among the first ``TOP``
+    # the ranker for use: its models are trained on all fixed reports, or the default ones if there are too few
     ranker: ChangeRanker
-    fixes: list[KnownFix]
-    commits: ReplayedReports
-    files: ReplayedReports
+    fixes: list[KnownFix]  # the fixed reports that the ranker reads; empty for the default ranker
+    commits: ReplayedReports  # replay of the reports with inducing commits
+    files: ReplayedReports  # replay of the reports with fixed files
+    # ``metrics``, ``differences``, ``curve``, ``years``, ``right``, ``wrong`` and ``counts`` by name; those of files
+    # begin with ``files_``, among them ``files_named``. Without tested reports there are only counts
     tables: dict[str, pd.DataFrame]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # failures of the training, and whether the default ranker is left out
 
 
 @stage("learn and replay")
@@ -196,19 +180,14 @@ def _learned_and_default(learned: ChangeRanker | None, is_default_biased: bool) 
 
 
 class LearnedRankers(NamedTuple):
-    """Rankers that are trained on the fixed reports of a tracker.
+    """Rankers that are trained on the fixed reports of a tracker."""
 
-    Attributes:
-        commits: Ranker for the test of commits, trained on older reports only; None if it cannot be trained.
-        files: Likewise for the test of files; its model of commits is the default one.
-        ranker: The ranker for use, trained on all fixed reports; models that cannot be trained are the default ones.
-        warnings: Failures of the training.
-    """
-
+    # ranker for the test of commits, trained on older reports only; None if it cannot be trained
     commits: ChangeRanker | None
-    files: ChangeRanker | None
+    files: ChangeRanker | None  # likewise for the test of files; its model of commits is the default one
+    # the ranker for use, trained on all fixed reports; models that cannot be trained are the default ones
     ranker: ChangeRanker
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # failures of the training
 
 
 def learn_rankers(

@@ -87,19 +87,12 @@ _PATTERNS = {suffix: pattern for pattern, suffixes in _BY_SUFFIX for suffix in s
 
 
 class Section(NamedTuple):
-    """A function or a block of other lines.
+    """A function or a block of other lines."""
 
-    Attributes:
-        start: First line, from 1, including a comment before a function.
-        end: Last line.
-        header: Line with the name of the function; 0 for a block.
-        name: The header, stripped; of a block, that of the class or function around it, or empty.
-    """
-
-    start: int
-    end: int
-    header: int
-    name: str
+    start: int  # first line, from 1, including a comment before a function
+    end: int  # last line
+    header: int  # line with the name of the function; 0 for a block
+    name: str  # the header, stripped; of a block, that of the class or function around it, or empty
 
 
 def find_sections(lines: Sequence[str], path: str) -> list[Section]:
@@ -189,31 +182,19 @@ def _blocks(lines: Sequence[str], start: int, end: int, name: str) -> Iterator[S
 
 @dataclass(frozen=True)
 class MatchedPlace:
-    """Lines of a file that match a report.
-
-    Attributes:
-        path: The file.
-        start: See ``Section``; likewise the following.
-        end: Last line.
-        header: Line with the name of the function; 0 for a block.
-        name: The header of the function, or of the class or function around the block.
-        score: Comparable among the places of one file only.
-        terms: Words shared with the report, largest weight first.
-        lines: The lines that match best, and the first ``MAX_FRAME_LINES`` that a stack trace names, in order.
-        num_left_out: Number of further lines that a stack trace names.
-        is_named: Whether a stack trace names it.
-    """
+    """Lines of a file that match a report."""
 
     path: str
-    start: int
-    end: int
-    header: int
-    name: str
-    score: float
-    terms: tuple[str, ...]
+    start: int  # as in ``Section``
+    end: int  # last line
+    header: int  # line with the name of the function; 0 for a block
+    name: str  # the header of the function, or of the class or function around the block
+    score: float  # comparable among the places of one file only
+    terms: tuple[str, ...]  # words shared with the report, largest weight first
+    # the lines that match best, and the first ``MAX_FRAME_LINES`` that a stack trace names, in order
     lines: tuple[MatchedLine, ...]
-    num_left_out: int
-    is_named: bool
+    num_left_out: int  # number of further lines that a stack trace names
+    is_named: bool  # whether a stack trace names it
 
 
 class FileMatch(NamedTuple):
@@ -224,17 +205,11 @@ class FileMatch(NamedTuple):
 
 
 class FramePlace(NamedTuple):
-    """A frame in a file.
-
-    Attributes:
-        frame: The frame.
-        number: Position in the stack, 1 for the frame that raised the error.
-        weight: 1 for that frame, falling to 0.
-    """
+    """A frame in a file."""
 
     frame: Frame
-    number: int
-    weight: float
+    number: int  # position in the stack, 1 for the frame that raised the error
+    weight: float  # 1 for that frame, falling to 0
 
 
 def find_places(

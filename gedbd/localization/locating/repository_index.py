@@ -41,54 +41,32 @@ def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
 
 
 class Update(NamedTuple):
-    """The changes of an update.
+    """The changes of an update."""
 
-    Attributes:
-        num_added: Number of commits read.
-        num_removed: Number of commits that the revision no longer reaches.
-        warnings: Warnings for the user.
-    """
-
-    num_added: int = 0
-    num_removed: int = 0
-    warnings: tuple[str, ...] = ()
+    num_added: int = 0  # number of commits read
+    num_removed: int = 0  # number of commits that the revision no longer reaches
+    warnings: tuple[str, ...] = ()  # warnings for the user
 
 
 class AnswerLimits(NamedTuple):
-    """The size of an answer.
+    """The size of an answer."""
 
-    Attributes:
-        top_k: Number of files.
-        max_places: Number of places of each of the first files.
-        top_commits: Number of suspect commits; 0 skips their ranking.
-        max_hunks: Number of matching hunks of each commit.
-    """
-
-    top_k: int = 5
-    max_places: int = 2
-    top_commits: int = 5
-    max_hunks: int = 1
+    top_k: int = 5  # number of files
+    max_places: int = 2  # number of places of each of the first files
+    top_commits: int = 5  # number of suspect commits; 0 skips their ranking
+    max_hunks: int = 1  # number of matching hunks of each commit
 
 
 class Located(NamedTuple):
-    """The answer for a report.
+    """The answer for a report."""
 
-    Attributes:
-        files: The files that it most likely concerns, best first.
-        changes: The commits that may have introduced its bug, best first.
-        commit: Id of the commit whose files were ranked; empty if none is older than the report.
-        num_files: Number of ranked files.
-        skipped_files: Number of skipped entries of that commit by reason, without files whose suffix is not that of
-            source code.
-        warnings: Warnings for the user.
-    """
-
-    files: tuple[LocatedFile, ...] = ()
-    changes: tuple[LocatedChange, ...] = ()
-    commit: str = ""
-    num_files: int = 0
+    files: tuple[LocatedFile, ...] = ()  # the files that it most likely concerns, best first
+    changes: tuple[LocatedChange, ...] = ()  # the commits that may have introduced its bug, best first
+    commit: str = ""  # id of the commit whose files were ranked; empty if none is older than the report
+    num_files: int = 0  # number of ranked files
+    # number of skipped entries of that commit by reason, without files whose suffix is not that of source code
     skipped_files: Mapping[str, int] = MappingProxyType({})
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # warnings for the user
 
 
 class _Sources(NamedTuple):

@@ -119,36 +119,23 @@ def _fix(title: str, description: str, known_at: str, fixing: list[str]) -> Know
 
 @dataclass(frozen=True)
 class TopShare:
-    """Share of reports with a relevant document among the first ``TOP``.
-
-    Attributes:
-        tracker: Name of the tracker's reports or of the data set.
-        target: Desired share.
-        status: ``met`` if the whole interval is at or above the target, ``missed`` if it is below, else
-            ``inconclusive``.
-        reports: Number of tested reports.
-        hits: Number of reports with a relevant document among the first ``TOP``.
-        share: Hits divided by reports; None without reports.
-        low: Lower end of the 95% interval of the share.
-        high: Upper end of the interval.
-        first: Day of the first tested report, as 2024-01-31.
-        last: Day of the last tested report.
-        learnt: Whether the ranker was trained on older reports of this tracker; otherwise it is the default ranker.
-    """
+    """Share of reports with a relevant document among the first ``TOP``."""
 
     HIT: ClassVar[str]  # what a hit is, in words
     UNTESTED: ClassVar[str]  # the condition that no report met, in words
 
-    tracker: str
+    tracker: str  # name of the tracker's reports or of the data set
     target: float
+    # ``met`` if the whole interval is at or above the target, ``missed`` if it is below, else ``inconclusive``
     status: str
-    reports: int = 0
-    hits: int = 0
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
-    first: str | None = None
-    last: str | None = None
+    reports: int = 0  # number of tested reports
+    hits: int = 0  # number of reports with a relevant document among the first ``TOP``
+    share: float | None = None  # hits divided by reports; None without reports
+    low: float | None = None  # lower end of the 95% interval of the share
+    high: float | None = None  # upper end of the interval
+    first: str | None = None  # day of the first tested report, as 2024-01-31
+    last: str | None = None  # day of the last tested report
+    # whether the ranker was trained on older reports of this tracker; otherwise it is the default ranker
     learnt: bool = False
 
     @property
@@ -181,16 +168,12 @@ class FileHitRate(TopShare):
 
 @dataclass(frozen=True)
 class HitRate(TopShare):
-    """The hit rate of commits: relevant are the inducing commits before the report.
-
-    Attributes:
-        files: The hit rate of files; None in results of earlier versions.
-    """
+    """The hit rate of commits: relevant are the inducing commits before the report."""
 
     HIT = f"an inducing commit was among the first {TOP} suspects"
     UNTESTED = "with an earlier inducing commit"
 
-    files: FileHitRate | None = None
+    files: FileHitRate | None = None  # the hit rate of files; None in results of earlier versions
 
     @property
     def statements(self) -> str:

@@ -137,14 +137,10 @@ def _sample_allowed(values: np.ndarray, allowed: np.ndarray, rng: np.random.Gene
 
 @dataclass(frozen=True)
 class Shares:
-    """Fractions of a method to predict.
+    """Fractions of a method to predict."""
 
-    Args:
-        tokens: Fraction of the tokens of comment and code; BERT's 0.15 (Devlin et al., 2019).
-        nodes: Fraction of the nodes whose edges of a kind are predicted; 0.2 as in GraphCodeBERT (Guo et al., 2021).
-    """
-
-    tokens: float = 0.15
+    tokens: float = 0.15  # fraction of the tokens of comment and code; BERT's 0.15 (Devlin et al., 2019)
+    # fraction of the nodes whose edges of a kind are predicted; 0.2 as in GraphCodeBERT (Guo et al., 2021)
     nodes: float = 0.2
 
 

@@ -40,22 +40,15 @@ OLD_SIDE = frozenset("- ")
 
 
 class Side(NamedTuple):
-    """The encoder of reports or of changes, without ``truncate_dim``.
-
-    Attributes:
-        backbone: Weights.
-        tokenizer: Tokenizer.
-        limits: Maximum numbers of tokens of comment and code, and of nodes. A report is a comment.
-        parts: Parts of an input of an encoder of code; None for an encoder of plain texts, which reads comment and code
-            one after the other, without a graph.
-        prefix: Prefix of comments for an encoder of plain texts; its tokens count as those of the comment.
-    """
+    """The encoder of reports or of changes, without ``truncate_dim``."""
 
     backbone: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    limits: InputLimits
+    limits: InputLimits  # maximum numbers of tokens of comment and code, and of nodes. A report is a comment
+    # parts of an input of an encoder of code; None for an encoder of plain texts, which reads comment and code one
+    # after the other, without a graph
     parts: InputParts | None
-    prefix: str = ""
+    prefix: str = ""  # prefix of comments for an encoder of plain texts; its tokens count as those of the comment
 
     def input(self, comment: str, code: str, graph: FlowGraph | None = None) -> CodeInput:
         """The input of a comment and of code with its flow graph, each of which may be empty."""
@@ -220,19 +213,12 @@ class ChangeInputs(Inputs):
 
 
 class Line(NamedTuple):
-    """A line of a hunk.
+    """A line of a hunk."""
 
-    Attributes:
-        sign: ``+``, ``-`` or blank.
-        text: Text after the sign.
-        hunk: Number of the hunk.
-        in_diff: Start of the text in the diff.
-    """
-
-    sign: str
-    text: str
-    hunk: int
-    in_diff: int
+    sign: str  # ``+``, ``-`` or blank
+    text: str  # text after the sign
+    hunk: int  # number of the hunk
+    in_diff: int  # start of the text in the diff
 
 
 class ChangeText(NamedTuple):

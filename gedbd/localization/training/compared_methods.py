@@ -24,15 +24,10 @@ MakeScorer = Callable[[], Scorer]
 
 
 class RankingMethod(NamedTuple):
-    """A method to rank changes.
+    """A method to rank changes."""
 
-    Attributes:
-        make: Returns its scorer.
-        is_random: Whether its result depends on the seed.
-    """
-
-    make: ScorerMaker
-    is_random: bool
+    make: ScorerMaker  # returns its scorer
+    is_random: bool  # whether its result depends on the seed
 
 
 class Age(Recency):
@@ -117,21 +112,16 @@ class Shared(Scorer):
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """Options of the compared methods.
+    """Options of the compared methods."""
 
-    Attributes:
-        baseline: The scorer that the others are compared with.
-        sums: Scorers of each sum with equal weights by id, standardised over the candidates of a report.
-        linear: Scorers of the sum with learned weights; empty for none.
-        parts: Scorers that also rank commits by their best file and best hunk, and files by their best hunk.
-        only: Granularities that a scorer ranks, by id; all by default, and none if empty. Sums and ``linear`` omit the
-            scorer at other granularities.
-    """
-
-    baseline: str
+    baseline: str  # the scorer that the others are compared with
+    # scorers of each sum with equal weights by id, standardised over the candidates of a report
     sums: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    linear: Sequence[str] = ()
+    linear: Sequence[str] = ()  # scorers of the sum with learned weights; empty for none
+    # scorers that also rank commits by their best file and best hunk, and files by their best hunk
     parts: Sequence[str] = ()
+    # granularities that a scorer ranks, by id; all by default, and none if empty. Sums and ``linear`` omit the scorer
+    # at other granularities
     only: Mapping[str, Sequence[Granularity]] = field(default_factory=dict)
 
     def check(self, scorers: Mapping[str, object]) -> None:

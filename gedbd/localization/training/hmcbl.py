@@ -207,41 +207,27 @@ def _numbers(losses: dict[str, Tensor], batch: PairBatch) -> Tensor:
 class HmcblOptions:
     """Options of HMCBL.
 
-    Attributes:
-        granularity: Granularity of the changes that it reads and ranks; coarser changes are ranked by their best part.
-        report_encoder: The ``encoder`` folder of a run of ``task=pretraining``, which reads reports as comments; None
-            for the section ``encoder``.
-        change_encoder: Likewise for changes.
-        graph: Whether an encoder of code reads flow graphs.
-        form: How a diff is written, see ``change_text``.
-        message: Whether the first line of the message is read with the paths.
-        report_tokens: Maximum tokens of a report.
-        comment_tokens: Maximum tokens of message and paths.
-        code_tokens: Maximum tokens of a diff.
-        nodes: Maximum nodes of a graph.
-        hard: Share of negatives that change a file of the positive change.
-        val_candidates: Number of non-inducing commits that validation ranks.
-        max_sim: Whether to rank by late interaction too, which keeps the vectors of all tokens in memory.
-        settings: The model and the loss.
-
     Raises:
         ValueError: If the granularity is invalid, or ``similarity=max_sim`` comes without ``max_sim``.
     """
 
+    # granularity of the changes that it reads and ranks; coarser changes are ranked by their best part
     granularity: Granularity = "hunk"
+    # the ``encoder`` folder of a run of ``task=pretraining``, which reads reports as comments; None for the section
+    # ``encoder``
     report_encoder: str | None = None
-    change_encoder: str | None = None
-    graph: bool = True
-    form: Form = "ARCL"
-    message: bool = True
-    report_tokens: int = 96
-    comment_tokens: int = 32
-    code_tokens: int = 128
-    nodes: int = 32
-    hard: float = 0.0
-    val_candidates: int = 400
-    max_sim: bool = False
-    settings: HmcblSettings = field(default_factory=HmcblSettings)
+    change_encoder: str | None = None  # likewise for changes
+    graph: bool = True  # whether an encoder of code reads flow graphs
+    form: Form = "ARCL"  # how a diff is written, see ``change_text``
+    message: bool = True  # whether the first line of the message is read with the paths
+    report_tokens: int = 96  # maximum tokens of a report
+    comment_tokens: int = 32  # maximum tokens of message and paths
+    code_tokens: int = 128  # maximum tokens of a diff
+    nodes: int = 32  # maximum nodes of a graph
+    hard: float = 0.0  # share of negatives that change a file of the positive change
+    val_candidates: int = 400  # number of non-inducing commits that validation ranks
+    max_sim: bool = False  # whether to rank by late interaction too, which keeps the vectors of all tokens in memory
+    settings: HmcblSettings = field(default_factory=HmcblSettings)  # the model and the loss
 
     def __post_init__(self) -> None:
         if self.granularity not in GRANULARITIES:

@@ -136,17 +136,11 @@ class CandidateLinks(nn.Module):
 
 
 class BankKeys(NamedTuple):
-    """Keys of one side.
+    """Keys of one side."""
 
-    Attributes:
-        positives: ``(B, D)`` momentum keys of the positives.
-        bank: ``(K, D)`` keys of a memory bank.
-        masked: ``(B, K)`` bool, keys of the bank that are not negatives of an anchor.
-    """
-
-    positives: Tensor
-    bank: Tensor
-    masked: Tensor
+    positives: Tensor  # ``(B, D)`` momentum keys of the positives
+    bank: Tensor  # ``(K, D)`` keys of a memory bank
+    masked: Tensor  # ``(B, K)`` bool, keys of the bank that are not negatives of an anchor
 
 
 def pair_loss(reports: Tensor, changes: Tensor, temperature: float, both_directions: bool = True) -> Tensor:

@@ -22,19 +22,12 @@ EVALUATION_EPOCH = 2**31  # seed of the draws of validation, equal in every epoc
 
 
 class Draw(NamedTuple):
-    """A pair with its negatives.
+    """A pair with its negatives."""
 
-    Attributes:
-        report: Row of the report.
-        change: Row of an inducing change of the report.
-        other_report: Row of a report whose bug does not come from the commit of ``change``.
-        other_change: Row of a change before the report that did not introduce its bug.
-    """
-
-    report: int
-    change: int
-    other_report: int
-    other_change: int
+    report: int  # row of the report
+    change: int  # row of an inducing change of the report
+    other_report: int  # row of a report whose bug does not come from the commit of ``change``
+    other_change: int  # row of a change before the report that did not introduce its bug
 
 
 class InducingPairs:
@@ -157,23 +150,14 @@ def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
 
 
 class RankedReports(NamedTuple):
-    """Reports and the changes that they are ranked against.
+    """Reports and the changes that they are ranked against."""
 
-    Attributes:
-        reports: ``(Q,)`` rows of the reports.
-        changes: ``(N,)`` rows of the changes, by commit.
-        commits: ``(C,)`` rows of the commits, ascending.
-        first: ``(C,)`` start of each commit in ``changes``.
-        is_candidate: ``(Q, C)`` bool, commits before each report.
-        is_relevant: ``(Q, C)`` bool, inducing commits of each report.
-    """
-
-    reports: np.ndarray
-    changes: np.ndarray
-    commits: np.ndarray
-    first: np.ndarray
-    is_candidate: np.ndarray
-    is_relevant: np.ndarray
+    reports: np.ndarray  # ``(Q,)`` rows of the reports
+    changes: np.ndarray  # ``(N,)`` rows of the changes, by commit
+    commits: np.ndarray  # ``(C,)`` rows of the commits, ascending
+    first: np.ndarray  # ``(C,)`` start of each commit in ``changes``
+    is_candidate: np.ndarray  # ``(Q, C)`` bool, commits before each report
+    is_relevant: np.ndarray  # ``(Q, C)`` bool, inducing commits of each report
 
 
 def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
@@ -211,19 +195,12 @@ def mean_reciprocal_rank(ranked: RankedReports, reports: np.ndarray, changes: np
 
 
 class PairBatch(NamedTuple):
-    """B pairs, each with a negative report and a negative change.
+    """B pairs, each with a negative report and a negative change."""
 
-    Attributes:
-        reports: 2B reports: those of the pairs, then the negatives.
-        changes: 2B changes likewise.
-        report_rows: ``(2B,)`` rows of the reports.
-        commit_rows: ``(2B,)`` rows of the commits of the changes.
-    """
-
-    reports: CodeBatch
-    changes: CodeBatch
-    report_rows: Tensor
-    commit_rows: Tensor
+    reports: CodeBatch  # 2B reports: those of the pairs, then the negatives
+    changes: CodeBatch  # 2B changes likewise
+    report_rows: Tensor  # ``(2B,)`` rows of the reports
+    commit_rows: Tensor  # ``(2B,)`` rows of the commits of the changes
 
     @property
     def n_id(self) -> Tensor:

@@ -21,34 +21,21 @@ TOP_K = (1, 3, 5, 10, 20, 100)
 
 
 class Halves(NamedTuple):
-    """The reports with an earlier inducing commit, in chronological order.
+    """The reports with an earlier inducing commit, in chronological order."""
 
-    Attributes:
-        train: ``(T,)`` rows of the first half, the smaller one of an odd number.
-        test: ``(Q,)`` rows of the second half.
-        warnings: Counts of what is left out.
-    """
-
-    train: np.ndarray
-    test: np.ndarray
-    warnings: tuple[str, ...]
+    train: np.ndarray  # ``(T,)`` rows of the first half, the smaller one of an odd number
+    test: np.ndarray  # ``(Q,)`` rows of the second half
+    warnings: tuple[str, ...]  # counts of what is left out
 
 
 @dataclass(frozen=True)
 class Level:
-    """The ranking of changes of one granularity.
-
-    Attributes:
-        granularity: Name of the granularity.
-        inputs: All reports and changes; the training pairs are the inducing changes of the first half.
-        task: The reports of the second half with their candidates, named by the granularity.
-        training: ``(T,)`` rows of the reports of the first half with an earlier inducing change.
-    """
+    """The ranking of changes of one granularity."""
 
     granularity: Granularity
-    inputs: ScorerInputs
-    task: EarlierDocuments
-    training: np.ndarray
+    inputs: ScorerInputs  # all reports and changes; the training pairs are the inducing changes of the first half
+    task: EarlierDocuments  # the reports of the second half with their candidates, named by the granularity
+    training: np.ndarray  # ``(T,)`` rows of the reports of the first half with an earlier inducing change
 
     def among(self, reports: np.ndarray, queries: np.ndarray) -> "Level":
         """The level with the training pairs of ``reports``, and ``queries`` of the first half as test reports."""

@@ -26,19 +26,12 @@ COMPARED = ("mrr", "rr@10")
 
 
 class MeasuredMethod(NamedTuple):
-    """The metrics of a method at a granularity.
-
-    Attributes:
-        method: Id of the method.
-        granularity: Granularity of the ranked changes.
-        by_seed: For each seed a table with a row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``.
-        ranking: The ranking of the first seed.
-    """
+    """The metrics of a method at a granularity."""
 
     method: str
-    granularity: Granularity
-    by_seed: tuple[pd.DataFrame, ...]
-    ranking: Ranking
+    granularity: Granularity  # of the ranked changes
+    by_seed: tuple[pd.DataFrame, ...]  # for each seed a table with a row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``
+    ranking: Ranking  # the ranking of the first seed
 
     @property
     def values(self) -> pd.DataFrame:
@@ -107,23 +100,14 @@ def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LocalizationResult:
-    """The result of a run.
+    """The result of a run."""
 
-    Attributes:
-        corpus: Reports and changes.
-        levels: The ranked granularities; the first one is that of ``results``.
-        measured: The measured methods, those of the first level first.
-        baseline: The method that the others are compared with.
-        first: Ids of the trained methods, first in tables.
-        epochs: One row an epoch of HMCBL's training; empty without it.
-    """
-
-    corpus: ChangeCorpus
-    levels: tuple[Level, ...]
-    measured: tuple[MeasuredMethod, ...]
-    baseline: str
-    first: tuple[str, ...]
-    epochs: pd.DataFrame
+    corpus: ChangeCorpus  # reports and changes
+    levels: tuple[Level, ...]  # the ranked granularities; the first one is that of ``results``
+    measured: tuple[MeasuredMethod, ...]  # the measured methods, those of the first level first
+    baseline: str  # the method that the others are compared with
+    first: tuple[str, ...]  # ids of the trained methods, first in tables
+    epochs: pd.DataFrame  # one row an epoch of HMCBL's training; empty without it
 
     @cached_property
     def ranking(self) -> pd.DataFrame:

@@ -40,22 +40,15 @@ PAPER = (
 class FirstPretraining:
     """Pre-training in the folder ``pretraining`` of the run, starting from the section ``encoder`` of the run.
 
-    Attributes:
-        methods: Java sources, see ``dataset=java_sources``.
-        row: One of ``rows``.
-        rows: Options of ``gedbd train`` by section, for each row of the table.
-        options: Options of all rows, likewise.
-        groups: Options of groups, such as ``task=pretraining``.
-
     Raises:
         ValueError: If the row is unknown.
     """
 
-    methods: str
-    row: str
-    rows: Mapping[str, Mapping[str, Any]]
-    options: Mapping[str, Any]
-    groups: Sequence[str]
+    methods: str  # Java sources, see ``dataset=java_sources``
+    row: str  # one of ``rows``
+    rows: Mapping[str, Mapping[str, Any]]  # options of ``gedbd train`` by section, for each row of the table
+    options: Mapping[str, Any]  # options of all rows, likewise
+    groups: Sequence[str]  # options of groups, such as ``task=pretraining``
 
     def __post_init__(self) -> None:
         if self.row not in self.rows:

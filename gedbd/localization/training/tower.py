@@ -28,43 +28,32 @@ class HmcblSettings:
     Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
     ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are from its authors' code.
 
-    Args:
-        num_layers: Number of last layers of an encoder whose token vectors are concatenated.
-        pooling: ``mean`` of the tokens of the text, or ``cls``, the first token; the talk does not specify it.
-        dim: Size of projected vectors.
-        projector_hidden: Size of the projector's hidden layer.
-        temperature: Divisor of the cosines.
-        momentum: Share of the old weights that a momentum twin keeps in a step; with 0 it equals the encoder.
-        bank_size: Number of keys of a memory bank.
-        feature_level: Weight of the loss of concatenated features; 0 turns it off.
-        model_level: Weight of the loss of projected vectors; 0 turns it off.
-        bank_level: Weight of the loss against the memory banks; 0 turns off banks and momentum twins.
-        similarity: Similarity of a report and a change at the feature and model levels: ``cosine`` of their pooled
-            vectors, or ``max_sim`` of their tokens, as in the authors' code. ``max_sim`` projects each token; the
-            vector of a text, at the bank level and in rankings, is the mean of its normalized projected tokens.
-        both_directions: Whether the feature and model levels include the direction from changes to reports; the bank
-            level always does.
-        bank_positives: Whether keys of positives are added to the memory banks too; otherwise only those of negatives.
-        train_encoders: Whether the encoders are trained; otherwise only the projectors are, without the feature level,
-            and each text is encoded once.
-
     Raises:
         ValueError: If a choice is unknown or incompatible with another one, or nothing would be trained.
     """
 
-    num_layers: int = 4
+    num_layers: int = 4  # number of last layers of an encoder whose token vectors are concatenated
+    # ``mean`` of the tokens of the text, or ``cls``, the first token; the talk does not specify it
     pooling: str = "mean"
-    dim: int = 128
-    projector_hidden: int = 512
-    temperature: float = 0.07
+    dim: int = 128  # size of projected vectors
+    projector_hidden: int = 512  # size of the projector's hidden layer
+    temperature: float = 0.07  # divisor of the cosines
+    # share of the old weights that a momentum twin keeps in a step; with 0 it equals the encoder
     momentum: float = 0.999
-    bank_size: int = 2048
-    feature_level: float = 1.0
-    model_level: float = 1.0
-    bank_level: float = 1.0
+    bank_size: int = 2048  # number of keys of a memory bank
+    feature_level: float = 1.0  # weight of the loss of concatenated features; 0 turns it off
+    model_level: float = 1.0  # weight of the loss of projected vectors; 0 turns it off
+    bank_level: float = 1.0  # weight of the loss against the memory banks; 0 turns off banks and momentum twins
+    # similarity of a report and a change at the feature and model levels: ``cosine`` of their pooled vectors, or
+    # ``max_sim`` of their tokens, as in the authors' code. ``max_sim`` projects each token; the vector of a text, at
+    # the bank level and in rankings, is the mean of its normalized projected tokens
     similarity: str = "cosine"
+    # whether the feature and model levels include the direction from changes to reports; the bank level always does
     both_directions: bool = True
+    # whether keys of positives are added to the memory banks too; otherwise only those of negatives
     bank_positives: bool = True
+    # whether the encoders are trained; otherwise only the projectors are, without the feature level, and each text is
+    # encoded once
     train_encoders: bool = True
 
     def __post_init__(self) -> None:
@@ -104,15 +93,10 @@ class HmcblSettings:
 
 
 class GatheredRows(NamedTuple):
-    """Rows of all processes.
+    """Rows of all processes."""
 
-    Attributes:
-        rows: ``(M, D)`` rows in the order of the processes.
-        start: Start of this process's rows.
-    """
-
-    rows: Tensor
-    start: int
+    rows: Tensor  # ``(M, D)`` rows in the order of the processes
+    start: int  # start of this process's rows
 
 
 class GatheredBatchNorm(nn.BatchNorm1d):
@@ -153,15 +137,10 @@ class Projector(nn.Module):
 
 
 class TokenFeatures(NamedTuple):
-    """Token features of B texts.
+    """Token features of B texts."""
 
-    Attributes:
-        tokens: ``(B, L, F)`` concatenated vectors of the last layers of each token.
-        is_text: ``(B, L)`` bool, tokens of the comment or the code; the first token of an empty text.
-    """
-
-    tokens: Tensor
-    is_text: Tensor
+    tokens: Tensor  # ``(B, L, F)`` concatenated vectors of the last layers of each token
+    is_text: Tensor  # ``(B, L)`` bool, tokens of the comment or the code; the first token of an empty text
 
 
 class Tower(nn.Module):
@@ -257,21 +236,14 @@ def only_row(batch: CodeBatch, row: int) -> CodeBatch:
 
 
 class Encoded(NamedTuple):
-    """Vectors of N texts.
+    """Vectors of N texts."""
 
-    Attributes:
-        projected: ``(N, dim)`` float32 unit rows.
-        features: ``(N, F)`` float32 unit rows: pooled features before the projector.
-        tokens: ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text, or None. A
-            token's features pass through the projector, which without ``similarity=max_sim`` was trained on means of
-            such features.
-        starts: ``(N + 1,)`` the tokens of text i are starts[i] to starts[i + 1].
-    """
-
-    projected: np.ndarray
-    features: np.ndarray
+    projected: np.ndarray  # ``(N, dim)`` float32 unit rows
+    features: np.ndarray  # ``(N, F)`` float32 unit rows: pooled features before the projector
+    # ``(T, dim)`` float16 unit rows of the tokens of comment and code, text by text, or None. A token's features pass
+    # through the projector, which without ``similarity=max_sim`` was trained on means of such features
     tokens: np.ndarray | None = None
-    starts: np.ndarray | None = None
+    starts: np.ndarray | None = None  # ``(N + 1,)`` the tokens of text i are starts[i] to starts[i + 1]
 
 
 @torch.no_grad()  # not inference_mode: training reads cached features later
