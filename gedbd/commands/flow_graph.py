@@ -16,8 +16,8 @@ VALUE_FLAGS = ("method", "line", "out")
 @command("flow_graph", partial(positional_options, options=("path",)), VALUE_FLAGS)
 def main(cfg: DictConfig) -> None:
     """Finds the method, writes its graph as Mermaid and DOT, and prints its nodes and edges."""
-    from gedbd.localization.flow_graph.graph_text import edge_table, node_table, write_graph
     from gedbd.localization.flow_graph.java_source import AmbiguousMethodError, choose_method, read_source
+    from gedbd.localization.flow_graph.node_types import edge_table, node_table, write_graph
     from gedbd.localization.flow_graph.parse import method_graph
 
     console = open_console()

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures
-from gedbd.localization.change_ranking.known_fixes import KnownFixes
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES, FILE_KINDS, FileFeatures, KnownFixes
 from gedbd.localization.change_ranking.query_features import (
     CONTENT_FREE_COLUMNS,
     QueryFeatures,

@@ -12,8 +12,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.io.console import track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, commit_table, softmax
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes, changed_paths
+from gedbd.localization.change_ranking.file_features import FILE_FEATURES, KnownFix, KnownFixes, changed_paths
 from gedbd.localization.change_ranking.query_features import QueryFeatures, feature_names, query_features
 from gedbd.retrieval.boosted_trees import LabelledLists
 from gedbd.retrieval.feature_ranker import FeatureRanker, ModelOptions

@@ -10,11 +10,11 @@ from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.file_features import (
     FILE_SCORES,
     FileFeatures,
+    KnownFixes,
     days_before,
     file_features,
     share_and_rank,
 )
-from gedbd.localization.change_ranking.known_fixes import KnownFixes
 from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, grouped, report_words
 from gedbd.retrieval.growing_arrays import list_positions
 

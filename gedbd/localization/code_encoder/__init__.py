@@ -1,1 +1,1 @@
-"""Code with its semantic flow graph as the input of a Hugging Face encoder: tokens, attention mask, batches."""
+"""Code with its semantic flow graph as the input of a Hugging Face encoder, and its pre-training."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from gedbd.localization.flow_graph.bodies import anonymous_class, lambda_expression
-from gedbd.localization.flow_graph.builder import Builder, Variable, is_type_name
+from gedbd.localization.flow_graph.builder import Builder, Variable, anonymous_class, is_type_name, lambda_expression
 from gedbd.localization.flow_graph.event_graph import FULL_DEFINITION, NO_DEFINITION, PARTIAL_DEFINITION
 from gedbd.localization.flow_graph.node_types import NodeType, Role
 from gedbd.localization.flow_graph.statements import pattern, switch_value

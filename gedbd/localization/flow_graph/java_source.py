@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gedbd.localization.flow_graph.bodies import METHODS
+from gedbd.localization.flow_graph.builder import METHODS
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -1,4 +1,4 @@
-"""The semantic flow graph: its 55 node types, 43 roles and three kinds of edges.
+"""The semantic flow graph: its 55 node types, 43 roles and three kinds of edges; and a graph as text.
 
 Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023). It
 says how many types and roles there are, and names those of its example. The others are named as in its authors' code
@@ -7,13 +7,18 @@ decided here as in control flow graphs of the compilers literature, so that the 
 and 4 control nodes. The edges of the example are in a picture that we do not have.
 """
 
+import json
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+
+from gedbd.io.files import write_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -226,3 +231,66 @@ def declared_type(node: "Node") -> tuple[NodeType, bool]:
 def has_dimensions(node: "Node") -> bool:
     """Whether a declared name is followed by ``[]``."""
     return node.child_by_field_name("dimensions") is not None
+
+
+MAX_MERMAID_EDGES = 500  # Mermaid's default; GitHub does not raise it
+ARROWS = {EdgeKind.DATA: "-->", EdgeKind.CONTROL: "==>", EdgeKind.SEQUENTIAL: "-.->"}
+STYLES = {EdgeKind.DATA: "solid", EdgeKind.CONTROL: "bold", EdgeKind.SEQUENTIAL: "dashed"}
+
+
+def write_graph(graph: FlowGraph, nodes: pd.DataFrame, title: str, stem: Path) -> tuple[list[Path], tuple[str, ...]]:
+    """Writes a graph as Mermaid (``.mmd``) and DOT (``.dot``), and creates the folder; returns files and warnings."""
+    warnings = []
+    if graph.is_approximate:
+        warnings.append("the method is so large that edges are left out")
+    num_edges = graph.edges.shape[1]
+    if num_edges > MAX_MERMAID_EDGES:
+        warnings.append(f"the graph has {num_edges:,} edges, and Mermaid draws {MAX_MERMAID_EDGES}: use the DOT file")
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    files = []
+    for suffix, text in ((".mmd", mermaid_text(graph, nodes, title)), (".dot", dot_text(graph, nodes, title))):
+        files.append(stem.with_name(f"{stem.name}{suffix}"))
+        write_text(files[-1], text)
+    return files, tuple(warnings)
+
+
+def mermaid_text(graph: FlowGraph, nodes: pd.DataFrame, title: str) -> str:
+    """A Mermaid flowchart: variables are rounded, control nodes are rectangles, and edges differ by kind."""
+    lines = ["---", f"title: {json.dumps(title, ensure_ascii=False)}", "---", "flowchart TD"]
+    for number, line, name, kind, role in nodes.itertuples(index=False):
+        lines.append(
+            f'    n{number}("{line}: {name}<br>{kind} {role}")' if name else f'    n{number}["{line}: {kind}"]'
+        )
+    for (start, end), kind in zip(graph.edges.T.tolist(), graph.kinds.tolist(), strict=True):
+        lines.append(f"    n{start + 1} {ARROWS[EdgeKind(kind)]} n{end + 1}")
+    return "\n".join(lines) + "\n"
+
+
+def dot_text(graph: FlowGraph, nodes: pd.DataFrame, title: str) -> str:
+    """A Graphviz graph that is drawn like ``mermaid_text``."""
+    lines = ["digraph {", f"    label={json.dumps(title, ensure_ascii=False)}"]
+    for number, line, name, kind, role in nodes.itertuples(index=False):
+        label = f"{line}: {name}\\n{kind} {role}" if name else f"{line}: {kind}"
+        lines.append(f'    n{number} [label="{label}" shape={"ellipse" if name else "box"}]')
+    for (start, end), kind in zip(graph.edges.T.tolist(), graph.kinds.tolist(), strict=True):
+        lines.append(f"    n{start + 1} -> n{end + 1} [style={STYLES[EdgeKind(kind)]}]")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> pd.DataFrame:
+    """A row for each node: its number, line (from ``first_line``), name, type and role."""
+    rows = []
+    for node, name in enumerate(graph.names):
+        line = first_line + source.count("\n", 0, int(graph.spans[node, 0]))
+        role = Role(int(graph.roles[node])).name if name else ""
+        rows.append((node + 1, line, name, NodeType(int(graph.types[node])).name, role))
+    return pd.DataFrame(rows, columns=["node", "line", "name", "type", "role"])
+
+
+def edge_table(graph: FlowGraph) -> pd.DataFrame:
+    """A row for each kind of edges: their number, and the numbers of the nodes that they connect."""
+    rows = []
+    for kind in EdgeKind:
+        pairs = graph.edges[:, graph.kinds == kind].T.tolist()
+        rows.append((kind.name, len(pairs), " ".join(f"{start + 1}>{end + 1}" for start, end in pairs)))
+    return pd.DataFrame(rows, columns=["kind", "edges", "from>to"])

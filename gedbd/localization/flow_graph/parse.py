@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gedbd.localization.flow_graph.bodies import CLASSES, METHODS, loose_members, member_nodes, method
-from gedbd.localization.flow_graph.builder import Builder
+from gedbd.localization.flow_graph.builder import CLASSES, METHODS, Builder, loose_members, member_nodes, method
 from gedbd.localization.flow_graph.event_graph import NO_KEY, data_edges, drop_events, flow_edges
 from gedbd.localization.flow_graph.expressions import EXPRESSIONS
 from gedbd.localization.flow_graph.java_source import syntax_tree

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gedbd.localization.flow_graph.bodies import CLASSES, METHODS, annotations, local_class, method
-from gedbd.localization.flow_graph.builder import Builder, Target
+from gedbd.localization.flow_graph.builder import CLASSES, METHODS, Builder, Target, annotations, local_class, method
 from gedbd.localization.flow_graph.event_graph import MAX_EDGES
 from gedbd.localization.flow_graph.node_types import NodeType, Role, declared_type, has_dimensions
 

@@ -22,8 +22,17 @@ from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.localization.locating.labelled_reports import read_changes, without_merges
-from gedbd.localization.locating.locating_backtest import DEFAULT, LEARNED, LocatingBacktest, run_replay
-from gedbd.localization.locating.replay import BM25, BM25_CHANGES, CONTROL, NUM_FILES, RECENCY
+from gedbd.localization.locating.locating_backtest import (
+    BM25,
+    BM25_CHANGES,
+    CONTROL,
+    DEFAULT,
+    LEARNED,
+    NUM_FILES,
+    RECENCY,
+    LocatingBacktest,
+    run_replay,
+)
 from gedbd.localization.locating.tracker_ranker import FIXES, HIT_RATE, RANKER, TOP, fixes_as_json
 
 STYLES = {

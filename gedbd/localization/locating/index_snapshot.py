@@ -16,10 +16,8 @@ from filelock import BaseFileLock, FileLock
 
 from gedbd.io.files import UNFINISHED, replacing
 from gedbd.localization.change_ranking.change_history import ChangeHistory
-from gedbd.localization.repository.change_tables import TableBuilder
-from gedbd.localization.repository.commit_dates import ADVICE
-from gedbd.localization.repository.commit_history import History
-from gedbd.localization.repository.commits import Commit, Limits
+from gedbd.localization.repository.commit_history import ADVICE, History
+from gedbd.localization.repository.commits import Commit, Limits, TableBuilder
 from gedbd.localization.repository.git_command import Git
 
 MAX_BATCH_COMMITS = 1_000

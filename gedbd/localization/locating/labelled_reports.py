@@ -18,7 +18,7 @@ from gedbd.localization.change_ranking.change_training import (
     fixed_sources,
     fixes_of,
 )
-from gedbd.localization.change_ranking.known_fixes import KnownFix
+from gedbd.localization.change_ranking.file_features import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
 from gedbd.sampling.splits import evenly_spaced
 

@@ -13,8 +13,7 @@ import pandas as pd
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import Suspect
-from gedbd.localization.repository.commit_dates import DatedCommit
-from gedbd.localization.repository.commit_history import read_commits
+from gedbd.localization.repository.commit_history import DatedCommit, read_commits
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits
 from gedbd.localization.repository.git_command import Git
 from gedbd.text.words import CJK_RUN, MAX_WORD_CHARS, PART, RUN_OR_WORD, WORD, normalise, pairs_of, stop_words

@@ -17,15 +17,14 @@ import numpy as np
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import SuspectFile
 from gedbd.localization.change_ranking.change_table import NUMBERS
-from gedbd.localization.change_ranking.file_features import MAX_COMMIT_FILES, days_before
-from gedbd.localization.change_ranking.known_fixes import MAX_SIMILAR
+from gedbd.localization.change_ranking.file_features import MAX_COMMIT_FILES, MAX_SIMILAR, days_before
 from gedbd.localization.change_ranking.report_words import CODE_LIKE, find_frames
 from gedbd.localization.locating.located_changes import MAX_NAMED, QueryWords
 from gedbd.localization.locating.places import FileMatch, FramePlace, MatchedPlace, find_places, frames_in
-from gedbd.localization.repository.blame import stored_name
-from gedbd.localization.repository.commit_dates import EPOCH
-from gedbd.localization.repository.commit_dates import MAX_SECONDS as MAX_SECONDS_OF_DATE
+from gedbd.localization.repository.commit_history import EPOCH
+from gedbd.localization.repository.commit_history import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode
+from gedbd.localization.repository.inducing import stored_name
 
 MAX_COMMITS = 3
 MAX_SECONDS = 0.4

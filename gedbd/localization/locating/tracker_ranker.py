@@ -12,7 +12,7 @@ from gedbd.evaluation.thresholds import INCONCLUSIVE, MET, MISSED
 from gedbd.io.files import read_object
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 
 HIT_RATE = "hit_rate.json"
 TOP = 10

@@ -16,8 +16,15 @@ from gedbd.corpora.readers.csv_file import read_table
 from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import corpus_name
-from gedbd.localization.repository.change_tables import ChangeTables, change_tables
-from gedbd.localization.repository.commits import Commit, CommitIds, FileChange, LinkBuilder, parse_patch
+from gedbd.localization.repository.commits import (
+    ChangeTables,
+    Commit,
+    CommitIds,
+    FileChange,
+    LinkBuilder,
+    change_tables,
+    parse_patch,
+)
 from gedbd.localization.repository.inducing import link_hunks
 
 # What a record must have, with the type of each; ``truncated`` may be absent.

@@ -9,10 +9,8 @@ import pandas as pd
 from gedbd.corpora.corpus import FIX_COLUMNS, ChangeCorpus, Corpus, FixedReports
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.files import corpus_name
-from gedbd.localization.repository.change_tables import TableBuilder
-from gedbd.localization.repository.commit_dates import ADVICE
-from gedbd.localization.repository.commit_history import read_history
-from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder
+from gedbd.localization.repository.commit_history import ADVICE, read_history
+from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder, TableBuilder
 from gedbd.localization.repository.fixes import (
     DEFAULT_PATTERNS,
     Fix,

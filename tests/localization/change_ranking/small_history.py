@@ -9,8 +9,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions
-from gedbd.localization.repository.change_tables import ChangeTables, change_tables
-from gedbd.localization.repository.commits import Commit, FileChange, Hunk
+from gedbd.localization.repository.commits import ChangeTables, Commit, FileChange, Hunk, change_tables
 
 DAY = pd.Timedelta(days=1)
 START = pd.Timestamp("2024-01-01", tz="UTC")

@@ -5,8 +5,13 @@ import pytest
 from small_history import DAY, START, added, changed, commit, history_of, hunk, made_commits
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.file_features import FILE_FEATURES, changed_together, named_paths
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.file_features import (
+    FILE_FEATURES,
+    KnownFix,
+    KnownFixes,
+    changed_together,
+    named_paths,
+)
 from gedbd.localization.change_ranking.query_features import (
     WEIGHTS,
     FileLinks,

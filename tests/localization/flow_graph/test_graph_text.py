@@ -1,6 +1,6 @@
 """The text of a flow graph for Mermaid and Graphviz."""
 
-from gedbd.localization.flow_graph.graph_text import MAX_MERMAID_EDGES, dot_text, mermaid_text, node_table, write_graph
+from gedbd.localization.flow_graph.node_types import MAX_MERMAID_EDGES, dot_text, mermaid_text, node_table, write_graph
 from gedbd.localization.flow_graph.parse import method_graph
 
 SOURCE = """int f(int a) {

@@ -17,8 +17,16 @@ from gedbd.localization.locating.labelled_reports import (
     split_reports,
     with_all_links,
 )
-from gedbd.localization.locating.locating_backtest import DEFAULT, run_replay, training_examples
-from gedbd.localization.locating.replay import CONTROL, RECENCY, names_file, rank_candidates, shuffled_rows
+from gedbd.localization.locating.locating_backtest import (
+    CONTROL,
+    DEFAULT,
+    RECENCY,
+    names_file,
+    rank_candidates,
+    run_replay,
+    shuffled_rows,
+    training_examples,
+)
 
 ALPHA, BETA, TEST, NOTES, GAMMA, DELTA = (
     "src/AlphaReader.java",

@@ -12,7 +12,7 @@ import pytest
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import SuspectFile
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 from gedbd.localization.locating.located_changes import QueryWords
 from gedbd.localization.locating.located_files import (
     PlaceCommit,
@@ -24,8 +24,8 @@ from gedbd.localization.locating.located_files import (
 )
 from gedbd.localization.locating.places import MatchedPlace
 from gedbd.localization.locating.repository_index import AnswerLimits, Located
-from gedbd.localization.repository.blame import blame_lines
 from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.inducing import blame_lines
 
 FIRST = datetime(2023, 11, 15, 22, 13, 20, tzinfo=UTC)  # of the first commit; each is a day later
 LINES = [b"line %d\n" % number for number in range(1, 13)]

@@ -18,9 +18,9 @@ from gedbd.localization.locating.locating_backtest import (
     differences,
     learn_rankers,
     metrics,
+    rank_candidates,
     run_replay,
 )
-from gedbd.localization.locating.replay import rank_candidates
 from gedbd.localization.locating.tracker_ranker import HIT_RATE, FileHitRate, HitRate, read_hit_rate
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits

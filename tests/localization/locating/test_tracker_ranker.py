@@ -11,7 +11,7 @@ from small_history import DAY, START, changed, commit, history_of, hunk
 from gedbd.localization import change_ranking
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
-from gedbd.localization.change_ranking.known_fixes import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 from gedbd.localization.locating.repository_index import OTHER_HISTORY
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json, read_fixes
 

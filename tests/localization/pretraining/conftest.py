@@ -7,8 +7,8 @@ import pytest
 
 from gedbd.localization.code_encoder.code_encoder import byte_pair_tokenizer
 from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS, InputLimits, InputParts
-from gedbd.localization.pretraining.masking import find_priors
-from gedbd.localization.pretraining.pretraining_data import read_inputs
+from gedbd.localization.code_encoder.masking import find_priors
+from gedbd.localization.code_encoder.pretraining_data import read_inputs
 
 NUM_METHODS = 40
 NAMES = ("count", "total", "limit", "size")

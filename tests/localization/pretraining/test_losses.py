@@ -12,9 +12,9 @@ from transformers import BertConfig, BertModel
 
 from gedbd.experiments.optimizers import constant
 from gedbd.localization.code_encoder.code_inputs import InputParts
-from gedbd.localization.pretraining.masking import OBJECTIVES, Shares, active_weights
-from gedbd.localization.pretraining.pretraining_data import PretrainingDataModule, find_vocabulary
-from gedbd.localization.pretraining.pretraining_system import (
+from gedbd.localization.code_encoder.masking import OBJECTIVES, Shares, active_weights
+from gedbd.localization.code_encoder.pretraining_data import PretrainingDataModule, find_vocabulary
+from gedbd.localization.code_encoder.pretraining_system import (
     PretrainingSystem,
     edge_logits,
     edge_sums,

@@ -19,7 +19,7 @@ from gedbd.localization.code_encoder.code_inputs import (
     InputParts,
     collate,
 )
-from gedbd.localization.pretraining.masking import (
+from gedbd.localization.code_encoder.masking import (
     ALIGNMENT,
     EDGE,
     EDGES_OF,
@@ -35,7 +35,7 @@ from gedbd.localization.pretraining.masking import (
     other_tokens,
     sample_other_classes,
 )
-from gedbd.localization.pretraining.pretraining_data import (
+from gedbd.localization.code_encoder.pretraining_data import (
     BatchRows,
     MethodDataset,
     PretrainingDataModule,
@@ -43,8 +43,7 @@ from gedbd.localization.pretraining.pretraining_data import (
     find_vocabulary,
     read_inputs,
 )
-from gedbd.localization.pretraining.pretraining_output import BaseRates, keys_of
-from gedbd.localization.pretraining.pretraining_task import starting_point
+from gedbd.localization.code_encoder.pretraining_task import BaseRates, keys_of, starting_point
 from gedbd.localization.readers.java_sources import read_java_sources
 from gedbd.sampling.splits import TEST, TRAIN, VAL
 

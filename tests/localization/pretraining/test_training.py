@@ -27,7 +27,7 @@ import gedbd.commands.export
 import gedbd.train
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.localization.code_encoder.code_inputs import CODE_TOKENS
-from gedbd.localization.pretraining.pretraining_system import PretrainingSystem
+from gedbd.localization.code_encoder.pretraining_system import PretrainingSystem
 
 pytestmark = pytest.mark.integration
 

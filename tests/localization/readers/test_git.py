@@ -128,7 +128,7 @@ def test_undated_reports_take_all_commits_before_the_fix_and_all_text_files_coun
 
 def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir, monkeypatch):
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(cache_dir)}
-    monkeypatch.setattr("gedbd.localization.repository.blame.trace_fix", None)  # a call would fail
+    monkeypatch.setattr("gedbd.localization.repository.inducing.trace_fix", None)  # a call would fail
     assert read_git(repository, **options).fingerprint == corpus.fingerprint
 
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.localization.repository.blame import (
+from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.commits import FileChange, Hunk
+from gedbd.localization.repository.git_command import Git
+from gedbd.localization.repository.inducing import (
     NO_CODE,
     BlamedLine,
     blame_lines,
@@ -14,9 +17,6 @@ from gedbd.localization.repository.blame import (
     removed_code,
     trace_fix,
 )
-from gedbd.localization.repository.commit_history import read_history
-from gedbd.localization.repository.commits import FileChange, Hunk
-from gedbd.localization.repository.git_command import Git
 
 # Git takes fewer than 20 letters and digits for a coincidence and not for a move.
 END = "  int the_line_that_moves_up;"
@@ -72,7 +72,7 @@ def test_a_name_that_is_not_utf_8(repository):
 def test_more_ranges_than_a_command_takes(repository, monkeypatch):
     git, _ = repository
     whole = blame_lines(git, "HEAD", "new\nname", [1, 3, 5, 7])
-    monkeypatch.setattr("gedbd.localization.repository.blame.MAX_RANGES", 2)
+    monkeypatch.setattr("gedbd.localization.repository.inducing.MAX_RANGES", 2)
     assert blame_lines(git, "HEAD", "new\nname", [1, 3, 5, 7]) == whole
 
 

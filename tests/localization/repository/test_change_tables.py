@@ -2,8 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gedbd.localization.repository.change_tables import change_tables
-from gedbd.localization.repository.commits import Commit, FileChange, Hunk
+from gedbd.localization.repository.commits import Commit, FileChange, Hunk, change_tables
 
 FIRST = Hunk(1, 1, 1, 2, "class A", (" a", "+b"))
 SECOND = Hunk(9, 2, 10, 1, "", ("-c", " d"))

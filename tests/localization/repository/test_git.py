@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gedbd.localization.repository.blame import blame_lines
 from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.git_command import Git, cut_line, decode_message
+from gedbd.localization.repository.inducing import blame_lines
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.localization.readers.git import read_git
-from gedbd.localization.repository.commit_dates import incomplete_commits, list_commits
-from gedbd.localization.repository.commit_history import read_history
+from gedbd.localization.repository.commit_history import incomplete_commits, list_commits, read_history
 from gedbd.localization.repository.git_command import Git
 
 WARNING = (

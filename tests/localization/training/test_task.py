@@ -10,8 +10,8 @@ import pytest
 
 import gedbd.train
 from gedbd.localization.training.compared_methods import LearntOptions, MethodOptions, UnseenScores, with_other_texts
+from gedbd.localization.training.localization_output import FirstPretraining
 from gedbd.localization.training.localization_task import LocalizationTask
-from gedbd.localization.training.pretraining_table import FirstPretraining
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.retrieval.scorers.simple_scorers import Recency

@@ -23,8 +23,8 @@ from gedbd.localization.code_encoder.code_inputs import (
     collate,
     make_input,
 )
+from gedbd.localization.code_encoder.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.localization.flow_graph.parse import method_graph
-from gedbd.localization.pretraining.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.sampling.batches import LengthBatchSampler
 from gedbd.sampling.splits import PARTS
 

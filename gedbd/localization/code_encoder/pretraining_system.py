@@ -12,8 +12,8 @@ from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_task import TrainingSystem
 from gedbd.localization.code_encoder.code_encoder import CodeEncoder
 from gedbd.localization.code_encoder.code_inputs import embeddings_of
-from gedbd.localization.pretraining.masking import MLM
-from gedbd.localization.pretraining.pretraining_data import PretrainingBatch
+from gedbd.localization.code_encoder.masking import MLM
+from gedbd.localization.code_encoder.pretraining_data import PretrainingBatch
 
 REDUCTIONS = ("mean", "sum")
 
