@@ -21,7 +21,7 @@ import gedbd
 from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker
 from gedbd.retrieval.reports.report_training import fit_ranker
 from gedbd.triage.backtesting.replay import folds
-from gedbd.triage.confidence import (
+from gedbd.triage.triage_model import (
     DEFAULT_CONFIDENCE,
     NUM_COMPARED,
     Matches,

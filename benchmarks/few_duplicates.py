@@ -16,7 +16,7 @@ import pandas as pd
 from default_report_ranker import first_matches, fit_confidence
 from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker
 
-from gedbd.triage.confidence import Matches, MatchProbability, fit_shift, learn_confidence
+from gedbd.triage.triage_model import Matches, MatchProbability, fit_shift, learn_confidence
 
 SIZES = (8, 32, 64, 128, 256)
 

@@ -21,7 +21,7 @@ from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage import stored_model
-from gedbd.triage.storage.cache_file import compact, read_index
+from gedbd.triage.storage.folder_store import compact, read_index
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key

@@ -32,7 +32,7 @@ from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.triage.index_building import Model, synchronise
-from gedbd.triage.storage.cache_file import compact
+from gedbd.triage.storage.folder_store import compact
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import model_key

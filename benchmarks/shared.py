@@ -14,8 +14,8 @@ from prepared_data import configuration
 from gedbd.corpora.bug_report import Filters, Report
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.triage.index_building import synchronise
-from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.shared_store.store_search import ServerSearch
+from gedbd.triage.storage.postgres_search import ServerSearch
+from gedbd.triage.storage.postgres_store import PostgresStore
 from gedbd.triage.stored_index import open_index
 
 COUNT = 1_000_000

@@ -21,7 +21,7 @@ from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.pairwise import audit_leak
 from gedbd.io.locations import CONF_DIR
 from gedbd.sampling.splits import split_corpus
-from gedbd.triage.confidence import calibration_error, fit_isotonic
+from gedbd.triage.triage_model import calibration_error, fit_isotonic
 
 IMAGES = Path(__file__).parent / "images"
 WIDE = (8.0, 3.2)

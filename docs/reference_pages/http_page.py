@@ -60,7 +60,7 @@ def _schema() -> dict[str, Any]:
     """The schema of a service with all routes: those of a repository and of GitHub's events too."""
     from fastapi import FastAPI
 
-    from gedbd.service.routes import locate_router, public_router, router, suggestions_router
+    from gedbd.service.app import locate_router, public_router, router, suggestions_router
     from gedbd.service.webhook import webhook_router
 
     app = FastAPI(title="gedbd", version="1")

@@ -17,7 +17,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
 from gedbd.experiments.run_folder import saved_options
 from gedbd.triage.answer import report_from_text
-from gedbd.triage.shared_store.connections import is_server, server_of
+from gedbd.triage.storage.postgres_connections import is_server, server_of
 
 if TYPE_CHECKING:
     from gedbd.api.backtesting import BacktestResult

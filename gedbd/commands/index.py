@@ -10,8 +10,8 @@ from rich.console import Console
 
 from gedbd.configuration.command import command
 from gedbd.io.console import open_console, print_line, print_path, printable_line
-from gedbd.triage.shared_store.connections import server_of
 from gedbd.triage.storage.index_folder import LOCATED
+from gedbd.triage.storage.postgres_connections import server_of
 
 if TYPE_CHECKING:
     from gedbd.localization.locating.repository_index import RepositoryIndex

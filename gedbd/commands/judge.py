@@ -11,7 +11,7 @@ from gedbd.io.console import open_console
 @command("judge")
 def main(cfg: DictConfig) -> None:
     """Reads the verdicts given on a backtest's page, and writes its tables and its page with them."""
-    from gedbd.triage.backtesting.backtest_judging import run_judge
+    from gedbd.triage.backtesting.backtest_run import run_judge
 
     file, second = (Path(name) if name else None for name in (cfg.file, cfg.second))
     run_judge(Path(cfg.run), file, second, open_console())

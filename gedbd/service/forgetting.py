@@ -11,9 +11,9 @@ from gedbd.io.locks import LockedError, sole_process
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.triage.located_reports import forget_located
-from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE, SYNC_LOCK, TRACKER
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.postgres_store import PostgresStore
 
 TIMEOUT_S = 60.0  # of a lock on the index file
 

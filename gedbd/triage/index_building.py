@@ -29,10 +29,10 @@ from gedbd.io.locks import sole_process
 from gedbd.retrieval.reports.report_features import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.tokens import poorly_covered
-from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.storage.cache_file import compact
+from gedbd.triage.storage.folder_store import compact
 from gedbd.triage.storage.index_folder import FILE, LOCK
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.postgres_store import PostgresStore
 from gedbd.triage.storage.report_store import ReportStore, Version
 from gedbd.triage.storage.stored_model import (
     EncodeReports,

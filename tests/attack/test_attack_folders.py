@@ -26,7 +26,7 @@ from gedbd import __main__ as cli
 from gedbd.configuration.resolvers import own_folders, run_dir, sweep_dir
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.locks import RUN_LOCK, sole_process
-from gedbd.triage.storage.cache_file import compact_elsewhere
+from gedbd.triage.storage.folder_store import compact_elsewhere
 
 pytestmark = pytest.mark.slow
 

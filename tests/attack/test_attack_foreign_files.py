@@ -344,7 +344,7 @@ def test_a_value_of_another_type_and_a_missing_section_are_told_in_one_line(opti
 
 def test_an_address_beside_an_index_is_not_connected_to(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("gedbd.triage.storage.cache_file.MIN_REPORTS", 100)
+    monkeypatch.setattr("gedbd.triage.storage.folder_store.MIN_REPORTS", 100)
     rows = [f"{number},crash {number} in window {number % 97}\n" for number in range(100)]
     (tmp_path / "bugs.csv").write_text("id,title\n" + "".join(rows))
     columns = dict.fromkeys(("description", "duplicate", "created_at"), "null") | {"id": "id", "title": "title"}

@@ -19,7 +19,7 @@ from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.service.app import create_app
 from gedbd.service.comments import OutboxComment
 from gedbd.service.webhook import Webhook
-from gedbd.triage.storage import cache_file
+from gedbd.triage.storage import folder_store
 from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
@@ -37,8 +37,8 @@ WORDS = ("formerquake", "formerglimmer", "zanzibarquake", "glimmerfrost", "oxyph
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """A cache of an index of any size, however much of it has changed."""
-    monkeypatch.setattr(cache_file, "MIN_REPORTS", 1)
-    monkeypatch.setattr(cache_file, "MAX_CHANGED", 1e9)
+    monkeypatch.setattr(folder_store, "MIN_REPORTS", 1)
+    monkeypatch.setattr(folder_store, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_words_of_deleted_reports_go_when_the_files_are_made_again(folder, reade
     others = stored_terms(index.store.file)
     index.delete(ID)
     assert WORDS[2] in stored_terms(index.store.file)
-    cache_file.compact(folder / FILE)
+    folder_store.compact(folder / FILE)
     terms = stored_terms(index.store.file)
     assert not set(WORDS) & set(terms)
     assert all(new in (old, "") for old, new in zip(others, terms, strict=True))

@@ -111,7 +111,7 @@ def test_answers_do_not_depend_on_how_postings_are_split(opened, reader, monkeyp
 
 def test_a_search_that_began_before_a_change_answers_as_before(opened):
     """The state that a search has begun with stays what it was, whatever comes meanwhile."""
-    from gedbd.triage.index_search import find_matches
+    from gedbd.triage.stored_index import find_matches
 
     state = opened.store.state
     before = answers(opened)

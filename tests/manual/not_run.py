@@ -45,7 +45,7 @@ NOT_RUN = {
     "names a service outside of this machine; the tests set the same variables to a local one": (
         "export OPENAI_BASE_URL=https://api.openai.com/v1 OPENAI_API_KEY=...",
     ),
-    "needs a PostgreSQL server; the tests of gedbd.triage.shared_store start one and run these commands": (
+    "needs a PostgreSQL server; the tests in tests/triage/storage start one and run these commands": (
         "gedbd index store=postgresql://user@host/database run=outputs/TRACKER/backtest/RUN",
         "gedbd search store=postgresql://user@host/database file=report.txt",
         "gedbd serve store=postgresql://user@host/database index=my-service",

@@ -39,7 +39,7 @@ from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
-from gedbd.triage.storage import cache_file
+from gedbd.triage.storage import folder_store
 from gedbd.triage.storage import index_store as index_schema
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.stored_model import REQUIRED
@@ -174,7 +174,7 @@ def test_the_page_of_index_files_names_every_table(schema):
 def test_the_page_of_index_files_names_facts_and_formats():
     assert set(REQUIRED) | {"model", "boilerplate", "calibration", "url_template"} <= named(INDEX_FILE)
     assert f"number {index_schema.FORMAT}," in INDEX_FILE
-    assert f"of version {cache_file.FORMAT}," in INDEX_FILE
+    assert f"of version {folder_store.FORMAT}," in INDEX_FILE
 
 
 def test_docstrings_name_the_arrays_of_the_cache_of_an_index(tmp_path):
@@ -182,7 +182,7 @@ def test_docstrings_name_the_arrays_of_the_cache_of_an_index(tmp_path):
         with store.transaction():
             store.write_model({"model": "m", "dim": "2"}, b"")
             store.write_reports([Report(title="a b", issue_id="1")], [np.array([1.0, 0.0], dtype=np.float32)])
-        arrays, facts = cache_file.write_cache(store).as_arrays()
+        arrays, facts = folder_store.write_cache(store).as_arrays()
     described = (InMemoryIndex.as_arrays, FeatureStore.of_arrays, TermIndex.of_arrays)
     text = " ".join(where.__doc__ or "" for where in described)
     quoted = {name.partition(" (")[0] for name in re.findall(r"``([^`]+)``", text)}

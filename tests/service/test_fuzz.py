@@ -12,8 +12,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from small_repository import make_repository
 
-from gedbd.service.app import create_app
-from gedbd.service.routes import locate_router, public_router, router
+from gedbd.service.app import create_app, locate_router, public_router, router
 from gedbd.service.suspects import open_suspects
 from gedbd.service.webhook import Webhook, webhook_router
 

@@ -18,14 +18,13 @@ from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, MatchProbability
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.stored_model import ReportEncoder
 from gedbd.triage.stored_index import StoredIndex
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import CONFIDENCE_FEATURES, MatchProbability, TriageModel
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]

@@ -10,19 +10,20 @@ from small_tracker import RANKER, stump
 from gedbd.evaluation.thresholds import TargetResult, find_target
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.triage.confidence import (
+from gedbd.triage.triage_model import (
     CONFIDENCE_FEATURES,
     NUM_FOLDS,
     PLACE,
     Matches,
     MatchProbability,
+    TriageModel,
     calibration_error,
     confidence_features,
+    default_model,
     fit_isotonic,
     fit_shift,
     learn_confidence,
 )
-from gedbd.triage.triage_model import TriageModel, default_model
 
 
 def test_calibration_by_hand():

@@ -16,9 +16,9 @@ from gedbd.corpora.chronology import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.replay import replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore
+from gedbd.triage.triage_model import CONFIDENCE_FEATURES
 
 
 def found(index, report, **options):

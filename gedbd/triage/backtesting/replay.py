@@ -14,7 +14,7 @@ from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 from gedbd.sampling.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
-from gedbd.triage.confidence import (
+from gedbd.triage.triage_model import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,
     NUM_FOLDS,

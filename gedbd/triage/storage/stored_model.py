@@ -45,6 +45,7 @@ MAX_BATCH = 16
 BATCH_SIZE = 64
 EncodeReports = Callable[[pd.DataFrame], np.ndarray]
 log = logging.getLogger("gedbd")
+LoadModel = Callable[[ReportStore], tuple[EncodeReports, TriageModel]]
 
 
 class ReportEncoder:
@@ -137,9 +138,6 @@ class LoadedModel(NamedTuple):
         table = as_table(reports)
         starts = range(0, len(table), BATCH_SIZE)
         return np.concatenate([self.encode(table.iloc[start : start + BATCH_SIZE]) for start in starts])
-
-
-LoadModel = Callable[[ReportStore], tuple[EncodeReports, TriageModel]]
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:

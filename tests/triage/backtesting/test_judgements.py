@@ -7,7 +7,7 @@ import pytest
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.experiments.report.judging import Verdict
 from gedbd.sampling.splits import TEST, TRAIN, VAL
-from gedbd.triage.backtesting.backtest_judging import joined_groups, verdicts_of, with_judgements
+from gedbd.triage.backtesting.backtest_run import joined_groups, verdicts_of, with_judgements
 from gedbd.triage.backtesting.judgements import find_judgements, joined, read_judgements, with_accepted
 from gedbd.triage.backtesting.suggestions import Suggestions, at_thresholds
 

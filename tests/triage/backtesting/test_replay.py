@@ -12,7 +12,7 @@ from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_training import RankerOptions
 from gedbd.sampling.splits import PARTS, TEST, evenly_spaced
 from gedbd.triage.backtesting.replay import MIN_RIGHT, folds, learn, learn_probability, replay
-from gedbd.triage.confidence import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
+from gedbd.triage.triage_model import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
 QUICK = RankerOptions(kind="linear")
 WORDS = np.array(

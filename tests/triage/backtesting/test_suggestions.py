@@ -40,8 +40,7 @@ from gedbd.triage.backtesting.suggestions import (
     to_judge,
     unknown_table,
 )
-from gedbd.triage.confidence import calibration_error
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import TriageModel, calibration_error
 
 GROUP = np.array([0, 1, 2, 0, 1, 5, 2, 7, 0])
 ROWS = [  # query, candidate, right, probability

@@ -25,9 +25,17 @@ from gedbd.retrieval.reports.known_groups import KnownGroups
 from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, FeatureEncoder, days_of
 from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
 from gedbd.retrieval.reports.vector_table import RoughScores, VectorTable
-from gedbd.triage.shared_store.postgres_store import PostgresStore, read_vectors
-from gedbd.triage.shared_store.tables import BLOCK, COMPONENTS, LIST, POSTING, HashedVocabulary, of_kind
 from gedbd.triage.storage.in_memory import InMemoryIndex
+from gedbd.triage.storage.postgres_store import (
+    BLOCK,
+    COMPONENTS,
+    LIST,
+    POSTING,
+    HashedVocabulary,
+    PostgresStore,
+    of_kind,
+    read_vectors,
+)
 from gedbd.triage.storage.report_store import TERM_COLUMNS
 from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
 

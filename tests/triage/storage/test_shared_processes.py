@@ -15,8 +15,7 @@ from small_tracker import as_corpus, some_report
 
 from gedbd.corpora.bug_report import Report
 from gedbd.retrieval.reports import first_stage
-from gedbd.triage.shared_store.postgres_store import PostgresStore, Totals, read_vectors
-from gedbd.triage.shared_store.tables import LIST, POSTING
+from gedbd.triage.storage.postgres_store import LIST, POSTING, PostgresStore, Totals, read_vectors
 from gedbd.triage.storage.report_store import TERM_COLUMNS
 
 pytestmark = pytest.mark.integration

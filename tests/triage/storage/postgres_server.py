@@ -14,8 +14,8 @@ import pytest
 from small_tracker import MATCHING, model, read_rows
 
 from gedbd.triage.index_building import synchronise
-from gedbd.triage.shared_store.postgres_store import PostgresStore
-from gedbd.triage.shared_store.store_search import SharedStore
+from gedbd.triage.storage.postgres_search import SharedStore
+from gedbd.triage.storage.postgres_store import PostgresStore
 from gedbd.triage.stored_index import StoredIndex
 
 # Nothing is written durably: the tests do not cut the power, and creating databases takes a fifth of the time.

@@ -12,9 +12,9 @@ from small_tracker import as_corpus, some_report
 from gedbd.api.report_index import Index
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.shared_store import connections
-from gedbd.triage.shared_store.connections import ServerConnections
-from gedbd.triage.shared_store.postgres_store import PostgresStore
+from gedbd.triage.storage import postgres_connections
+from gedbd.triage.storage.postgres_connections import ServerConnections
+from gedbd.triage.storage.postgres_store import PostgresStore
 
 pytestmark = pytest.mark.integration
 
@@ -39,7 +39,7 @@ def test_an_address_without_a_server(address, message):
 
 
 def test_psycopg_is_missing(monkeypatch):
-    monkeypatch.setattr(connections, "find_spec", lambda name: None)
+    monkeypatch.setattr(postgres_connections, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install 'gedbd\[postgres\]'"):
         PostgresStore("postgresql://h/d")
 

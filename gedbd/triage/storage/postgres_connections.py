@@ -1,7 +1,4 @@
-"""Connections to a PostgreSQL server: its address, transactions, and its errors in one line.
-
-The password is in no message: messages name the server by user, host, port and database alone.
-"""
+"""Connections to a PostgreSQL server: its address, transactions, and its errors in one line."""
 
 import threading
 from collections import deque

@@ -14,8 +14,8 @@ from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.bug_report import Filters
 from gedbd.io.arrow_files import read_arrays, write_arrays
-from gedbd.triage.storage import cache_file, folder_store
-from gedbd.triage.storage.cache_file import read_cache, read_index, write_cache
+from gedbd.triage.storage import folder_store
+from gedbd.triage.storage.folder_store import read_cache, read_index, write_cache
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.index_store import IndexStore
@@ -27,8 +27,8 @@ KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Files for an index of any size, however much of it has changed."""
-    monkeypatch.setattr(cache_file, "MIN_REPORTS", 1)
-    monkeypatch.setattr(cache_file, "MAX_CHANGED", 1e9)
+    monkeypatch.setattr(folder_store, "MIN_REPORTS", 1)
+    monkeypatch.setattr(folder_store, "MAX_CHANGED", 1e9)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def answers(index):
 
 def answers_without_files(folder, reader, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(cache_file, "MIN_REPORTS", 1e9)
+        patch.setattr(folder_store, "MIN_REPORTS", 1e9)
         index = open_folder(folder, reader)
         found = answers(index)
     return found
@@ -165,14 +165,14 @@ def test_an_index_whose_folder_takes_no_cache_is_read_without_it(index, reader, 
     def refuse(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(cache_file, "write_arrays", refuse)
+    monkeypatch.setattr(folder_store, "write_arrays", refuse)
     again = open_folder(index.folder, reader)
     assert "cannot be written (the disk is full)" in caplog.text
     assert answers(again) == expected
 
 
 def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
-    monkeypatch.setattr(cache_file, "MAX_CHANGED", 0.2)
+    monkeypatch.setattr(folder_store, "MAX_CHANGED", 0.2)
     before = caches(index.folder)
     for number in range(20):
         index.add([some_report(number, version="2")])
@@ -199,7 +199,7 @@ def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch
 @pytest.mark.integration
 def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatch, caplog):
     monkeypatch.setattr(folder_store, "MIN_CHANGED", 0)
-    monkeypatch.setattr(cache_file, "MODULE", "gedbd.no_such_module")
+    monkeypatch.setattr(folder_store, "MODULE", "gedbd.no_such_module")
     index.add([some_report(number, version="3") for number in range(3)])
     index.store.wait_for_compaction()
     assert "could not be rebuilt" in caplog.text

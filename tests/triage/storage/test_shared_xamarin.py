@@ -11,9 +11,9 @@ from small_tracker import model, open_folder
 from gedbd.api.corpora import load_corpus
 from gedbd.corpora.bug_report import report_from_row
 from gedbd.triage.index_building import synchronise
-from gedbd.triage.shared_store.postgres_store import PostgresStore
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.postgres_store import PostgresStore
 
 QUERIES = 706
 NUMBERS = np.random.default_rng(0).standard_normal((997, 64))

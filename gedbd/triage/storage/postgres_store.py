@@ -2,11 +2,16 @@
 
 Why PostgreSQL and not a vector database: a change of a report changes its vector, its words, its group and the model's
 facts together, which needs transactions over all of them; searches see one state of it while another is written.
+
+The number of a term is a hash of it, so that no process needs a vocabulary. Any two of a hundred million terms have the
+same number with a probability of 0.2%.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
@@ -17,17 +22,8 @@ from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
-from gedbd.triage.shared_store import tables
-from gedbd.triage.shared_store.connections import ServerConnections, storable
-from gedbd.triage.shared_store.tables import (
-    BLOCK,
-    LIST,
-    POSTING,
-    HashedVocabulary,
-    of_kind,
-    postings_rows,
-    term_list,
-)
+from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.triage.storage.postgres_connections import ServerConnections, storable
 from gedbd.triage.storage.report_store import (
     TERM_COLUMNS,
     ReportOrFilters,
@@ -38,6 +34,80 @@ from gedbd.triage.storage.report_store import (
     written_date,
 )
 
+NAME = "gedbd"  # of the schema that holds the tables
+FORMER = "gedbd_former"  # of the tables of another model while it is replaced
+FORMAT = 1
+# Locks of the whole database. A writer takes the first one before it locks any table, so that no two wait for each
+# other; gedbd index holds the second one.
+WRITER = 0x6764_6264
+CORPUS = 0x6764_6265
+PATH = f"SET LOCAL search_path = {NAME}, public"
+TIMEOUT = "SET LOCAL lock_timeout = {}"
+BEGIN_READING = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    PATH,
+    # Before the first statement that reads, at which all see one state: it waits while tables are replaced.
+    f"LOCK TABLE {NAME}.totals IN ACCESS SHARE MODE",
+    "SET LOCAL jit = off",
+    "SET LOCAL hnsw.ef_search = 1000",
+    "SET LOCAL hnsw.iterative_scan = relaxed_order",
+    "SET LOCAL hnsw.max_scan_tuples = 200000",
+)
+BEGIN_WRITING = (f"SELECT pg_advisory_xact_lock({WRITER})", PATH)
+# Words and vectors do not compress. Those of a report stay in its row, from which its description may be moved.
+PLAIN = ";\n".join(f"ALTER TABLE reports ALTER {name} SET STORAGE MAIN" for name in TERM_COLUMNS)
+CREATE = f"""
+CREATE SCHEMA {NAME};
+CREATE TABLE about (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE weights (part serial PRIMARY KEY, data bytea NOT NULL);
+CREATE TABLE totals (
+    format int NOT NULL, count int NOT NULL, next_key int NOT NULL, lengths bigint[] NOT NULL,
+    vector_sum bytea NOT NULL, mean_vector bytea NOT NULL
+);
+CREATE TABLE reports (
+    key int PRIMARY KEY,
+    {", ".join(f"{name} text" if name in DATES else f"{name} text NOT NULL" for name in FIELDS)},
+    content text NOT NULL, grp int NOT NULL, plain_component text NOT NULL, day float8, resolved float8,
+    lengths int[] NOT NULL, {", ".join(f"{name} bytea NOT NULL" for name in TERM_COLUMNS)}
+);
+{PLAIN};
+CREATE UNIQUE INDEX ON reports (issue_id);
+CREATE INDEX ON reports (grp);
+CREATE INDEX ON reports (plain_component, key);
+CREATE INDEX ON reports (day);
+CREATE INDEX ON reports (resolved);
+CREATE TABLE vectors (key int PRIMARY KEY, vector vector NOT NULL);
+ALTER TABLE vectors ALTER vector SET STORAGE MAIN;
+CREATE TABLE postings (term bigint, block int, docs bytea NOT NULL, PRIMARY KEY (term, block));
+ALTER TABLE postings ALTER docs SET STORAGE EXTERNAL;
+CREATE TABLE holes (key int PRIMARY KEY);
+CREATE TABLE links (report text, duplicate text, source text, PRIMARY KEY (report, duplicate, source));
+CREATE INDEX ON links (duplicate);
+INSERT INTO totals VALUES ({FORMAT}, 0, 0, ARRAY[0, 0, 0, 0], '', '')"""
+NEAREST = "CREATE INDEX nearest ON vectors USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops)"
+# Reports and links that are connected with some reports, deleted ones included.
+LINKED = """
+WITH RECURSIVE reached(id) AS (
+    SELECT unnest(%s::text[]) UNION
+    SELECT other.id FROM reached JOIN LATERAL (
+        SELECT duplicate AS id FROM links WHERE report = reached.id UNION ALL
+        SELECT report FROM links WHERE duplicate = reached.id
+    ) other ON true
+) SELECT report, duplicate FROM links WHERE report IN (SELECT id FROM reached)"""
+# The components with a text between commas. The index gives each at once, without reading all reports.
+COMPONENTS = """
+WITH RECURSIVE named(one) AS (
+    SELECT min(plain_component) FROM reports UNION ALL
+    SELECT (SELECT min(plain_component) FROM reports WHERE plain_component > one) FROM named WHERE one IS NOT NULL
+) SELECT one FROM named WHERE position(%s IN ', ' || one || ', ') > 0"""
+ADD_POSTINGS = """
+INSERT INTO postings SELECT * FROM fresh_postings
+ON CONFLICT (term, block) DO UPDATE SET docs = postings.docs || excluded.docs"""
+HASH_BITS = 61  # a number and its kind fit into a positive number of 64 bits
+BLOCK = 4096  # keys of the reports whose postings of a term are one row
+LIST = np.dtype([("term", "<i8"), ("count", "<i4")])  # a distinct term of a text, and how often it occurs
+POSTING = np.dtype([("key", "<i4"), ("count", "<u2"), ("length", "<u2")])  # a report that has a term
+MOST = np.iinfo(np.uint16).max
 MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing fewer with a query takes 50 ms
 MAX_NEAREST_DIM = 4000  # of pgvector's indexes
 WRITTEN_AT_ONCE = 16 * BLOCK  # reports, whose terms are held in memory
@@ -48,6 +118,73 @@ LISTS = ", ".join(TERM_COLUMNS)
 REPORT_TYPES = ("int4", *["text"] * (len(FIELDS) + 1), "int4", "text", "float8", "float8", "int4[]", *["bytea"] * 4)
 POSTING_TYPES = ("int8", "int4", "bytea")
 VECTOR_HEAD = np.dtype([("dim", ">i2"), ("unused", ">i2")])  # of a vector as pgvector sends it
+
+
+class HashedVocabulary(Vocabulary):
+    """Numbers of terms that are hashes: all words have one. It names the terms that it has numbered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._named: dict[int, str] = {}
+
+    def __getitem__(self, number: int) -> str:
+        return self._named[number]
+
+    def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
+        """Texts of words as numbers, each ``(L,)`` int64; if they are learned, they cannot be named."""
+        if not learn:
+            self._named |= {_hashed(word): word for text in texts for word in text}
+        return [np.fromiter(map(_hashed, text), dtype=np.int64, count=len(text)) for text in texts]
+
+
+@lru_cache(maxsize=1 << 18)
+def _hashed(term: str) -> int:
+    return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=8).digest()) >> (64 - HASH_BITS)
+
+
+def of_kind(numbers: np.ndarray, kind: str) -> np.ndarray:
+    """Numbers of terms of one kind of ``TERM_KINDS``, which no term of another kind has."""
+    return np.asarray(numbers | (TERM_KINDS.index(kind) << HASH_BITS))
+
+
+def term_list(numbers: np.ndarray) -> np.ndarray:
+    """The distinct terms of a text, ascending, and their counts, ``(T,)`` of ``LIST``."""
+    terms, counts = np.unique(numbers, return_counts=True)
+    listed = np.empty(len(terms), dtype=LIST)
+    listed["term"] = terms
+    listed["count"] = counts
+    return listed
+
+
+def postings_rows(
+    keys: Sequence[int], lists: Mapping[str, Sequence[np.ndarray]], lengths: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, int, bytes]]:
+    """The postings of some reports: a term, a block of keys, and the reports among these as ``POSTING``.
+
+    Args:
+        keys: The reports, ascending.
+        lists: The lists of their terms, by kind.
+        lengths: How many terms each text has, by kind.
+    """
+    for kind in TERM_KINDS:
+        sizes = [len(terms_of_report) for terms_of_report in lists[kind]]
+        joined = np.concatenate([np.empty(0, dtype=LIST), *lists[kind]])
+        docs = np.empty(len(joined), dtype=POSTING)
+        docs["key"] = np.repeat(np.asarray(keys, dtype=np.int32), sizes)
+        docs["count"] = joined["count"].clip(max=MOST)
+        docs["length"] = np.repeat(np.asarray(lengths[kind]).clip(max=MOST), sizes)
+        order = np.argsort(joined["term"], kind="stable")  # the keys of each term stay ascending
+        terms = of_kind(joined["term"][order], kind)
+        docs = docs[order]
+        blocks = docs["key"] // BLOCK
+        is_first = (np.diff(terms, prepend=-1) != 0) | (np.diff(blocks, prepend=-1) != 0)
+        starts = np.flatnonzero(is_first)
+        plain = docs.tobytes()
+        ends = [POSTING.itemsize * end for end in (*starts[1:].tolist(), len(docs))]
+        first = 0
+        for term, block, end in zip(terms[starts].tolist(), blocks[starts].tolist(), ends, strict=False):
+            yield term, block, plain[first:end]
+            first = end
 
 
 @dataclass
@@ -98,7 +235,7 @@ class PostgresStore:
     def __init__(self, url: str, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.server = ServerConnections(url)
         self.path = self.server.shown
-        self._timeout = tables.TIMEOUT.format(round(1000 * timeout_s))
+        self._timeout = TIMEOUT.format(round(1000 * timeout_s))
         self._totals: Totals | None = None
         try:
             self._check(create)
@@ -115,10 +252,10 @@ class PostgresStore:
                 raise ValueError(f"{self.path} holds no index: build one with gedbd index store=... dataset=...")
             self.server.query("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             return
-        ((version,),) = self.server.query(f"SELECT format FROM {tables.NAME}.totals")
-        if version != tables.FORMAT:
-            cure = f"run DROP SCHEMA {tables.NAME} CASCADE there and build it again with gedbd index"
-            raise ValueError(f"{self.path} has format {version}, this version reads {tables.FORMAT}: {cure}")
+        ((version,),) = self.server.query(f"SELECT format FROM {NAME}.totals")
+        if version != FORMAT:
+            cure = f"run DROP SCHEMA {NAME} CASCADE there and build it again with gedbd index"
+            raise ValueError(f"{self.path} has format {version}, this version reads {FORMAT}: {cure}")
 
     def close(self) -> None:
         """Closes the connections."""
@@ -127,13 +264,13 @@ class PostgresStore:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """A transaction that only reads, and sees the state at its beginning."""
-        with self.server.transaction(self._timeout, *tables.BEGIN_READING):
+        with self.server.transaction(self._timeout, *BEGIN_READING):
             yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A change by one process at a time; all of it is stored, or nothing."""
-        with self.server.transaction(self._timeout, *tables.BEGIN_WRITING):
+        with self.server.transaction(self._timeout, *BEGIN_WRITING):
             self._totals = Totals() if self.is_empty else self.totals()
             try:
                 yield
@@ -145,16 +282,16 @@ class PostgresStore:
     def sole_builder(self) -> Iterator[None]:
         """Held while a corpus is stored: two at once would leave reports of both. Raises ValueError if it is held."""
         with self.server.connection() as connection:
-            ((is_free,),) = connection.execute("SELECT pg_try_advisory_lock(%s)", [tables.CORPUS]).fetchall()
+            ((is_free,),) = connection.execute("SELECT pg_try_advisory_lock(%s)", [CORPUS]).fetchall()
             if not is_free:
                 raise ValueError(f"{self.path}: the index is updated with a corpus by another process: wait for it")
             yield
-            connection.execute("SELECT pg_advisory_unlock(%s)", [tables.CORPUS])
+            connection.execute("SELECT pg_advisory_unlock(%s)", [CORPUS])
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written yet."""
-        return self.server.query(f"SELECT to_regclass('{tables.NAME}.totals')::text")[0][0] is None
+        return self.server.query(f"SELECT to_regclass('{NAME}.totals')::text")[0][0] is None
 
     def totals(self) -> Totals:
         """The totals in the transaction of this thread."""
@@ -259,11 +396,11 @@ class PostgresStore:
         touched = self._changing().touched
         had_tables = not self.is_empty
         if had_tables:
-            query(f"ALTER SCHEMA {tables.NAME} RENAME TO {tables.FORMER}")
-        for statement in tables.CREATE.split(";\n"):
+            query(f"ALTER SCHEMA {NAME} RENAME TO {FORMER}")
+        for statement in CREATE.split(";\n"):
             query(statement)
         if had_tables:
-            links = query(f"INSERT INTO links SELECT * FROM {tables.FORMER}.links RETURNING report, duplicate")
+            links = query(f"INSERT INTO links SELECT * FROM {FORMER}.links RETURNING report, duplicate")
             touched |= set(chain.from_iterable(links))
         self._totals = Totals(touched=touched)
         self.write_about(values)
@@ -308,7 +445,7 @@ class PostgresStore:
             # Some of their blocks may have other reports.
             self.server.query("CREATE TEMPORARY TABLE fresh_postings (LIKE postings) ON COMMIT DROP")
             self.server.copy("fresh_postings", POSTING_TYPES, postings)
-            self.server.query(tables.ADD_POSTINGS)
+            self.server.query(ADD_POSTINGS)
             self.server.query("DROP TABLE fresh_postings")
         else:
             self.server.copy("postings", POSTING_TYPES, postings)
@@ -370,7 +507,7 @@ class PostgresStore:
         """Frees the space of what was deleted, and tells the planner how large the tables are."""
         with self.server.connection() as connection:
             for name in ("reports", "vectors", "postings", "links", "holes"):
-                connection.execute(f"VACUUM (ANALYZE) {tables.NAME}.{name}")
+                connection.execute(f"VACUUM (ANALYZE) {NAME}.{name}")
 
     def _changing(self) -> Totals:
         assert self._totals is not None
@@ -417,13 +554,13 @@ class PostgresStore:
         )
         dim = len(totals.vector_sum)
         if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM and not self.has_nearest():
-            query(tables.NEAREST.format(dim=dim))
+            query(NEAREST.format(dim=dim))
         # Searches that are under way end first; those that begin meanwhile wait for the new tables.
-        query(f"DROP SCHEMA IF EXISTS {tables.FORMER} CASCADE")
+        query(f"DROP SCHEMA IF EXISTS {FORMER} CASCADE")
 
     def _regroup(self, touched: set[str]) -> None:
         """Writes the groups of some reports: the lowest key of those that links connect, through deleted ones too."""
-        links = self.server.query(tables.LINKED, list(touched))
+        links = self.server.query(LINKED, list(touched))
         names = list(touched.union(chain.from_iterable(links)))
         place_of = {name: place for place, name in enumerate(names)}
         ends = np.array([place_of[end] for end in chain.from_iterable(links)], dtype=np.int64).reshape(-1, 2)

@@ -9,7 +9,7 @@ from reports_in_five_languages import REPORTS
 from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tiny_reader
 
 from gedbd.corpora.bug_report import Filters, Report
-from gedbd.triage.shared_store import postgres_store, store_search
+from gedbd.triage.storage import postgres_search, postgres_store
 
 pytestmark = pytest.mark.integration
 
@@ -178,7 +178,7 @@ def test_many_reports_are_found_by_the_rarest_words_and_an_index_of_vectors(both
     both[0].add([some_report(COUNT)])
     assert both[1].store.server._read("SELECT to_regclass('nearest')::text")[0][0] == "nearest"
     assert_same(both)
-    monkeypatch.setattr(store_search, "MAX_POSTINGS", 4)
+    monkeypatch.setattr(postgres_search, "MAX_POSTINGS", 4)
     both[1].search(some_report(3))
     assert both[1].search(Report("word33"), 1)[0].best.issue_id == both[0].search(Report("word33"), 1)[0].best.issue_id
 

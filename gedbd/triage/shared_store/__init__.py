@@ -1,1 +1,0 @@
-"""An index on a PostgreSQL server that several machines share."""
