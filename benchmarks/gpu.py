@@ -16,9 +16,8 @@ from transformers import BertConfig, BertModel
 from gedbd.corpora.corpus import Corpus
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
-from gedbd.duplicates.fusion import WeightedSum
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
-from gedbd.duplicates.graph.gcn import GraphBranch
+from gedbd.duplicates.graph.gcn import GraphBranch, WeightedSum
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses import CosineEmbeddingLoss

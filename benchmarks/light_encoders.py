@@ -36,7 +36,7 @@ from gedbd.encoders.backend import encode_texts
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.evaluation_result import scorer_inputs
 from gedbd.experiments.prepare import prepare_data
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.ranking_metrics import per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 

@@ -10,7 +10,7 @@ from gedbd.configuration.resolvers import register_resolvers
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.duplicates_task import DuplicatesTask
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 
 def options(*more: str) -> list[str]:

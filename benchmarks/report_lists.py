@@ -12,7 +12,7 @@ from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.prepare import encode_corpus
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory

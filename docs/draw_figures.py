@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 from gedbd.duplicates.graph.adjacency import kernel, kernel_factor
 from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER
 from gedbd.evaluation.pairwise import audit_leak
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.sampling.splits import split_corpus
 from gedbd.triage.triage_model import calibration_error, fit_isotonic
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from gedbd import __version__
 from gedbd.configuration.command_words import COMPLETION_FLAGS
 from gedbd.io.console import print_help
-from gedbd.io.locations import PACKAGE_DIR
+from gedbd.io.files import PACKAGE_DIR
 
 WIDTH = 80
 NAME_WIDTH = 16

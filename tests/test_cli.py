@@ -11,7 +11,7 @@ from filelock import FileLock
 
 import gedbd
 from gedbd.__main__ import command_names, main, overview
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.triage.storage.index_folder import LOCK
 
 pytestmark = pytest.mark.integration

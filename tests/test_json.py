@@ -15,7 +15,7 @@ import gedbd.commands.report
 from gedbd.configuration.help import read_command
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from gedbd.corpora.readers.github import read_github
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.service.middleware import PUBLIC_PATHS
 
 ROOT = Path(CONF_DIR).parent

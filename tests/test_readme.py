@@ -18,7 +18,7 @@ from gedbd.commands.flow_graph import VALUE_FLAGS
 from gedbd.configuration.command_words import flag_values, literal_text, positional_list, positional_options
 from gedbd.configuration.help import option_words
 from gedbd.experiments.report.report_page import Section, fill_tables
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -17,7 +17,7 @@ from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.errors import error_line
 from gedbd.configuration.option_types import written_value
 from gedbd.configuration.options import compose_options
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 Options = Sequence[str] | Mapping[str, Any]
 NAME = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][\w/.-]*", re.IGNORECASE)  # what Hydra reads as text

@@ -217,7 +217,7 @@ class Index:
         Raises:
             OSError: If they cannot be written.
         """
-        from gedbd.encoders.vector_files import write_faiss
+        from gedbd.io.table_files import write_faiss
 
         with plain_errors():
             return write_faiss(Path(path), *self._stored.vectors())

@@ -13,12 +13,13 @@ from gedbd.io.console import open_console, print_about
 @command("caption")
 def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
-    from gedbd.corpora.screenshots import check_images, check_writable, images_in, problem_warnings, write_captions
+    from gedbd.corpora.screenshots import check_images, images_in, problem_warnings, write_captions
     from gedbd.encoders.captioning import caption_images
     from gedbd.experiments.corpus_reading import read_corpus
     from gedbd.io.console import silence_library_logs
+    from gedbd.io.table_files import check_writable
 
-    check_writable(Path(cfg.out))
+    check_writable(Path(cfg.out).expanduser(), ".csv", "a table of images and their captions")
     corpus = read_corpus(cfg.dataset)
     console = open_console()
     say = partial(print_about, console, corpus.name)

@@ -15,12 +15,12 @@ def main(cfg: DictConfig) -> None:
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():
-        from gedbd.encoders.vector_files import check_writable
         from gedbd.experiments.trained_encoder import encode_corpus
         from gedbd.io.console import silence_library_logs
+        from gedbd.io.table_files import check_writable
 
     weights = None
-    check_writable(Path(cfg.out))
+    check_writable(Path(cfg.out), ".npz", "ids and vectors as NumPy arrays")
     if cfg.run:
         saved, weights = find_run(Path(cfg.run), cfg.checkpoint)
         cfg.encoder = saved.encoder

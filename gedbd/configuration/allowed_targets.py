@@ -17,8 +17,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.io.console import open_console, print_line
-from gedbd.io.files import IN_PACKAGE
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR, IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
 NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")

@@ -42,8 +42,7 @@ from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
-from gedbd.io.files import private_files
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR, private_files
 from gedbd.io.locks import LockedError
 
 # Hydra's own help lists options without their comments.

@@ -17,7 +17,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 from gedbd.configuration.help import NOT_CHOICES
 from gedbd.configuration.option_types import unknown_trainer_option
 from gedbd.io.console import first_line
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOCATING = re.compile(r"Error locating target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 WIDTH = 80
 NAME_WIDTH = 28

@@ -22,8 +22,7 @@ from gedbd.configuration.errors import composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.configuration.resolvers import register_resolvers
-from gedbd.io.files import IN_PACKAGE
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR, IN_PACKAGE
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # options of Hydra that a single run needs no more of Hydra for

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.chronology import ID_RULE, is_id
-from gedbd.corpora.dates import EXPECTED, OutOfRangeError, check_range, parse_date
+from gedbd.corpora.dates import EXPECTED, ID_RULE, OutOfRangeError, check_range, is_id, parse_date
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT
 from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.corpora.urls import web_url

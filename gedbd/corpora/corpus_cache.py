@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.io.files import replacing
-from gedbd.io.locations import CONF_DIR, PACKAGE_DIR
+from gedbd.io.files import CONF_DIR, PACKAGE_DIR, replacing
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
 MIN_BYTES = 1 << 20  # smaller exports are read quickly

@@ -10,10 +10,9 @@ import requests
 
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
-from gedbd.io.addresses import naming, shown_url
 from gedbd.io.checksums import CHECKSUMS, checksum, note_checksums, noted_checksums
 from gedbd.io.console import byte_progress
-from gedbd.io.http import CHUNK_BYTES, HttpSession
+from gedbd.io.http import CHUNK_BYTES, HttpSession, naming, shown_url
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
 UNPACK_BYTES = 1 << 22

@@ -239,17 +239,8 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
     """Writes a table of captions atomically.
 
     Args:
-        path: See ``check_writable``.
+        path: The file.
         rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason
             against it.
     """
     write_csv(Path(path).expanduser(), pd.DataFrame(rows, columns=list(COLUMNS), dtype=str))
-
-
-def check_writable(path: str | Path) -> None:
-    """Raises ValueError if captions cannot be written there: another ending than .csv, no folder, no permission."""
-    location = Path(path).expanduser()
-    if location.suffix != ".csv":
-        raise ValueError(f"out={path} must end in .csv: a table of images and their captions")
-    if location.is_dir() or not (location.parent.is_dir() and os.access(location.parent, os.W_OK)):
-        raise ValueError(f"out={path} cannot be written: give a file in an existing folder with write permission")

@@ -13,8 +13,7 @@ from rich.console import Console
 from gedbd.corpora.templates import Text
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
-from gedbd.duplicates.fusion import TextOnly
-from gedbd.duplicates.graph.gcn import GraphBranch
+from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
 from gedbd.duplicates.graph.title_graph import TAGS, SharedIdentifiers, TitleGraph, build_graph, senders
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH

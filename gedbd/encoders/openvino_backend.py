@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gedbd.encoders.backend import OPENVINO_TOKENS
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.openvino_model import (
+    OPENVINO_TOKENS,
     PRECISIONS,
     OpenVinoModel,
     has_bfloat16,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 MIN_FIXED_LENGTH = 32  # tokens
+OPENVINO_TOKENS = 1024  # padded tokens of a batch at which OpenVINO is fast
 
 
 class OpenVinoModel:

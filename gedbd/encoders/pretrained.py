@@ -37,7 +37,7 @@ from transformers import (
 
 from gedbd.encoders.text_encoder import position_offset
 from gedbd.io.console import first_line
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 USUAL_MAX_TOKENS = 256  # for a model whose files give no length; the time grows with it

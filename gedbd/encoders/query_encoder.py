@@ -127,7 +127,7 @@ def stored_query_encoder(
         log.warning("%s is damaged and is written again: %s", encoder_folder, reason)
         shutil.rmtree(encoder_folder, ignore_errors=True)
     original = load()
-    from gedbd.encoders.quickest_backend import CONVERTIBLE  # it imports PyTorch
+    from gedbd.encoders.backend import CONVERTIBLE  # it imports PyTorch
 
     # OpenVINO must be tested with the architecture, and the tokenizer be a file of its own.
     if original.model.backbone.config.model_type not in CONVERTIBLE or not original.tokenizer.is_fast:

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gedbd.encoders.backend import Torch
+from gedbd.encoders.backend import Torch, openvino_obstacle
 from gedbd.encoders.openvino_backend import OpenVino
-from gedbd.encoders.quickest_backend import openvino_obstacle
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.text.tokens import TokenTable, token_budget
 

@@ -12,12 +12,12 @@ from gedbd.corpora.templates import Text
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
 from gedbd.encoders.loaded_encoder import LoadedEncoder, encoder_option
-from gedbd.encoders.vector_files import save_vectors
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.model_card import MADE_UP, model_card
 from gedbd.experiments.run_folder import Run, check_corpus, find_run
 from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder
+from gedbd.io.table_files import save_vectors
 
 
 @stage("encode the corpus")

@@ -1,4 +1,4 @@
-"""Atomic writing of files, and JSON files with errors that name the file."""
+"""Atomic writing of files, JSON files with errors that name the file, and the folder of configurations."""
 
 import errno
 import hashlib
@@ -19,6 +19,11 @@ GENERIC_STEMS = ("reports", "bugs", "issues")
 IN_PACKAGE = "pkg://"
 UNFINISHED = ".part"
 PRIVATE = 0o077  # umask: only the owner may read new files and folders
+
+PACKAGE_DIR = Path(__file__).resolve().parents[1]
+INSTALLED_CONF = PACKAGE_DIR / "conf"
+# Absolute: Hydra resolves a relative path against the module that runs, which a console script does not have.
+CONF_DIR = str(INSTALLED_CONF if INSTALLED_CONF.is_dir() else PACKAGE_DIR.parent / "conf")
 
 
 @contextmanager

@@ -1,14 +1,17 @@
-"""CSV and Parquet tables: written as a whole, read with errors that name file and row."""
+"""Tables in CSV, Parquet and LaTeX files, read with errors that name file and row; and files of vectors."""
 
 import csv
 import io
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from pandas.errors import ParserError
 
-from gedbd.io.files import replacing
+from gedbd.io.files import replacing, write_text
 
 FORMULA_SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 LINE_SIGNS = ("\t", "\n", "\r")
@@ -152,3 +155,58 @@ def _is_run(text: str) -> bool:
         if sign.isprintable() and sign not in QUOTES:
             return False
     return False
+
+
+def check_writable(path: Path, ending: str, content: str) -> None:
+    """Checks that a command can write its result.
+
+    Args:
+        path: The file, given as ``out=``.
+        ending: The ending that it must have, such as ``.csv``.
+        content: What it will hold, for the message.
+
+    Raises:
+        ValueError: If it has another ending, or its folder is missing or not writable.
+    """
+    if path.suffix != ending:
+        raise ValueError(f"out={path} must end in {ending}: {content}")
+    if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise ValueError(f"out={path} cannot be written: give a file in an existing, writable folder")
+
+
+def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:
+    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file.
+
+    Args:
+        path: The file, which ends in ``.npz``.
+        ids: N ids.
+        vectors: Their vectors.
+    """
+    with replacing(path) as unfinished:
+        np.savez(unfinished, id=ids.to_numpy(dtype=str), vectors=vectors)
+
+
+def write_faiss(path: Path, ids: Sequence[str], vectors: np.ndarray) -> tuple[Path, Path]:
+    """Writes an exact index of inner products; an interrupted call leaves the former files.
+
+    Args:
+        path: The file.
+        ids: N ids; row i of the index is line i of the file of ids.
+        vectors: ``(N, D)`` float32 unit rows, whose inner products are cosines.
+
+    Returns:
+        The file, and that of the ids, whose name ends in ``.ids.txt``.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
+    import faiss
+
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+    named = path.with_name(f"{path.name}.ids.txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(faiss.serialize_index(index).tobytes())
+    write_text(named, "".join(f"{issue_id}\n" for issue_id in ids))
+    return path, named

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses import StepLabels
-from gedbd.questions.projections import Questions
 from gedbd.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
+from gedbd.questions.question_vectors import Questions
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import linked_groups
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler

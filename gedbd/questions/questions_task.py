@@ -10,7 +10,6 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.encoders.node2vec import TagEncoder
-from gedbd.encoders.title_body import Form, TitleBody
 from gedbd.evaluation.display_names import FROZEN
 from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
@@ -19,10 +18,10 @@ from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TRAINING_SECTIONS, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import check_labels
-from gedbd.questions.projections import check_head, make_head, method_id, read_questions
 from gedbd.questions.question_data import QuestionsDataModule
 from gedbd.questions.question_negatives import Negatives
-from gedbd.questions.question_system import QuestionsSystem
+from gedbd.questions.question_system import QuestionsSystem, check_head, make_head, method_id
+from gedbd.questions.question_vectors import Form, TitleBody, read_questions
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.sampling.splits import TRAIN
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Match, Report
-from gedbd.corpora.chronology import ID_PATTERN, MAX_ID_LENGTH
-from gedbd.corpora.dates import check_range, parse_date
+from gedbd.corpora.dates import ID_PATTERN, MAX_ID_LENGTH, check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
 
 MAX_MESSAGE_LENGTH = 2_000

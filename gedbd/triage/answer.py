@@ -19,6 +19,7 @@ from gedbd.corpora.bug_report import FIELD_NAMES, Match, Report, check_report, h
 from gedbd.corpora.readers.export_pages import (
     ExportPage,
     ExportRecord,
+    Record,
     is_table,
     read_pages,
     read_records,
@@ -26,7 +27,6 @@ from gedbd.corpora.readers.export_pages import (
     recognise,
 )
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
-from gedbd.corpora.readers.json_values import Record
 from gedbd.corpora.urls import web_url
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable

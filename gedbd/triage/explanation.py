@@ -10,9 +10,8 @@ import numpy as np
 from rich.cells import cell_len
 
 from gedbd.corpora.bug_report import Explanation, Report
-from gedbd.corpora.issue_template import is_form
 from gedbd.io.console import cut_cells
-from gedbd.text.cleaning import is_code_line
+from gedbd.text.cleaning import is_code_line, is_form
 from gedbd.text.words import find_words, normalise, shared_phrases, stop_words
 
 MAX_REASONS = 5

@@ -49,7 +49,7 @@ from gedbd.triage.triage_model import TriageModel, default_model
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
-QUICKEST = "gedbd.encoders.quickest_backend.Quickest"
+QUICKEST = "gedbd.encoders.backend.Quickest"
 MIN_SAMPLED = 20  # reports, so that a few in another language do not dominate
 MAX_SAMPLED = 200
 MAX_UNKNOWN = 0.1  # share of tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese

@@ -23,7 +23,6 @@ from gedbd.corpora.bug_report import (
     has_component,
     without_surrogates,
 )
-from gedbd.corpora.issue_template import without_template
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.evaluation.thresholds import TargetResult
@@ -35,6 +34,7 @@ from gedbd.retrieval.reports.report_features import ERROR_MARK, IDENTIFIER_MARK,
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.text.cleaning import without_template
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.in_memory import InMemoryIndex

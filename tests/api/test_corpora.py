@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import gedbd
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 READERS = Path(__file__).parents[1] / "corpora" / "readers"
 ISSUES, FILES = READERS / "issues.json", READERS / "field_files"

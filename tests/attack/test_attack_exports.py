@@ -24,7 +24,7 @@ from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.rich_text import html_text, tidy
 from gedbd.corpora.urls import web_url
 from gedbd.io import unpacking
-from gedbd.io.addresses import shown_url
+from gedbd.io.http import shown_url
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 from gedbd.text.cleaning import Cleaning
 

@@ -8,7 +8,7 @@ from local_server import FixedServer, running
 
 from gedbd.corpora.clients.tracker_client import Client
 from gedbd.corpora.file_download import fetch_tables
-from gedbd.io.addresses import shown_url
+from gedbd.io.http import shown_url
 
 SECRET = "s3cr3t"
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gedbd.corpora.screenshots import attached_images, check_writable, images_in, read_captions, write_captions
+from gedbd.corpora.screenshots import attached_images, images_in, read_captions, write_captions
+from gedbd.io.table_files import check_writable
 
 
 def table(folder: Path, content: str, name: str = "captions.csv") -> Path:
@@ -91,7 +92,7 @@ def test_mistakes_in_a_table_are_told_with_their_place(tmp_path, content, messag
 
 
 def test_places_that_cannot_be_written_are_refused(tmp_path):
-    check_writable(tmp_path / "captions.csv")
+    check_writable(tmp_path / "captions.csv", ".csv", "a table")
     (tmp_path / "folder.csv").mkdir()
     for path, message in [
         (tmp_path / "captions.npz", "must end in .csv"),
@@ -99,4 +100,4 @@ def test_places_that_cannot_be_written_are_refused(tmp_path):
         (tmp_path / "folder.csv", "cannot be written"),
     ]:
         with pytest.raises(ValueError, match=message):
-            check_writable(path)
+            check_writable(path, ".csv", "a table")

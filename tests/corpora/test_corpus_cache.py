@@ -14,7 +14,7 @@ from gedbd.corpora import corpus_cache
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.corpus_cache import MIN_BYTES, cached_corpus
 from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 REPORTS = 40
 LONG = "the editor is slow, 日本 " * (MIN_BYTES // REPORTS // 20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gedbd.corpora.issue_template import template_lines, without_template
+from gedbd.text.cleaning import template_lines, without_template
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from gedbd.corpora.urls import MAX_URL_LENGTH, check_template, report_urls, web_url, with_urls
-from gedbd.io.addresses import check_same_server
+from gedbd.io.http import check_same_server
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from torch.nn.functional import normalize
 from gedbd.corpora.corpus import Corpus
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
-from gedbd.duplicates.fusion import TextOnly, WeightedSum
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
-from gedbd.duplicates.graph.gcn import GraphBranch
+from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly, WeightedSum
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
 from gedbd.losses import CosineEmbeddingLoss

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gedbd.duplicates.fusion import Concat, TextOnly, TrainingOnly, WeightedSum
+from gedbd.duplicates.graph.gcn import Concat, TextOnly, TrainingOnly, WeightedSum
 
 TEXT, GRAPH = torch.tensor([[4.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 3.0], [1.0, -1.0]])
 

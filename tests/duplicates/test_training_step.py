@@ -15,7 +15,7 @@ from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 from gedbd.losses import CosineEmbeddingLoss, SupervisedContrastiveLoss
 from gedbd.sampling.batches import BatchIndices, PairBatches
 from gedbd.sampling.group_batches import GroupBatches, PKBatches

@@ -11,11 +11,10 @@ import pytest
 import torch
 from transformers import DistilBertConfig, DistilBertModel
 
-from gedbd.encoders import quickest_backend
-from gedbd.encoders.backend import PreparedBackend, Torch, encode_texts
+from gedbd.encoders import backend as backend_module
+from gedbd.encoders.backend import PreparedBackend, Quickest, Torch, encode_texts, openvino_obstacle
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.openvino_backend import OpenVino, has_bfloat16
-from gedbd.encoders.quickest_backend import Quickest, openvino_obstacle
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.console import say_once
 from gedbd.text.tokens import TokenTable, tokenize
@@ -72,7 +71,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[Case]:
         rows = [plain.pool(*table.batch(np.array([row]))) for row in range(len(TEXTS))]
     with pytest.MonkeyPatch.context() as patch:
         if isinstance(backend, int):
-            patch.setattr(quickest_backend, "MIN_CONVERTED_WORK", backend)
+            patch.setattr(backend_module, "MIN_CONVERTED_WORK", backend)
             backend = Quickest("float32")
         yield Case(backend.prepare(encoder, None), encoder, table, torch.cat(rows).numpy())
 
@@ -128,7 +127,7 @@ def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys
     assert "backend=auto: PyTorch in float32, as the texts are too few" in capsys.readouterr().out
     list(prepared.encode([table.batch(np.array([row])) for row in range(12)]))
     assert capsys.readouterr().out == ""  # a query prints nothing
-    monkeypatch.setattr(quickest_backend, "MIN_CONVERTED_WORK", 1)
+    monkeypatch.setattr(backend_module, "MIN_CONVERTED_WORK", 1)
     prepared = Quickest("float32").prepare(loaded.model)
     for _ in range(2):
         encode_texts(table, prepared)
@@ -139,7 +138,7 @@ def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys
 def test_without_openvino_torch_encodes_and_says_why(monkeypatch, capsys):
     loaded = tiny_with()
     monkeypatch.setitem(sys.modules, "openvino", None)
-    monkeypatch.setattr(quickest_backend, "MIN_CONVERTED_WORK", 1)
+    monkeypatch.setattr(backend_module, "MIN_CONVERTED_WORK", 1)
     table = tokens(loaded)
     vectors = encode_texts(table, Quickest("float32").prepare(loaded.model))
     assert (vectors == encode_texts(table, Torch().prepare(loaded.model))).all()
@@ -152,7 +151,7 @@ def test_an_architecture_is_converted_if_it_is_tested(tiny, monkeypatch):
     config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=32)
     encoder = TextEncoder(DistilBertModel(config), "mean", 4)
     table = tokenize(TEXTS, tokenizer, 24)
-    monkeypatch.setattr(quickest_backend, "MIN_CONVERTED_WORK", 1)
+    monkeypatch.setattr(backend_module, "MIN_CONVERTED_WORK", 1)
     prepared = Quickest("float32").prepare(encoder)
     np.testing.assert_allclose(encode_texts(table, prepared), encode_texts(table, Torch().prepare(encoder)), atol=1e-5)
     assert prepared.converted._runtime._queues

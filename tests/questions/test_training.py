@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gedbd.losses import MultipleNegativesLoss, TripletLoss
-from gedbd.questions.projections import ResidualHead, SigmoidHead, make_head, method_id
 from gedbd.questions.question_data import QuestionDataset, TripletBatchSampler
+from gedbd.questions.question_system import ResidualHead, SigmoidHead, check_head, make_head, method_id
 from gedbd.questions.triplet_scorer import TripletScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
@@ -144,7 +144,7 @@ def test_a_sigmoid_projection_is_the_published_formula():
 
 def test_unknown_projections_are_refused():
     with pytest.raises(ValueError, match=r"task\.head=linear"):
-        make_head("linear", 7, 4, 8)
+        check_head("linear")
 
 
 def test_methods_are_named_by_projection_and_network():

@@ -12,7 +12,7 @@ import pytest
 from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.bug_report import Filters, Report, as_table
-from gedbd.corpora.chronology import is_id
+from gedbd.corpora.dates import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.triage.backtesting.replay import replay

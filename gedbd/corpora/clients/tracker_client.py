@@ -12,8 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
-from gedbd.io.addresses import naming, shown_url
-from gedbd.io.http import MAX_BYTES, AnswerTooLargeError, HttpSession, read_secret, server_message
+from gedbd.io.http import MAX_BYTES, AnswerTooLargeError, HttpSession, naming, read_secret, server_message, shown_url
 
 DEFAULT_WAIT_S = 60.0  # GitHub asks for at least a minute if it gives no time
 LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()

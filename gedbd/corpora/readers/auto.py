@@ -11,8 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import is_of_jira, read_header
 from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
-from gedbd.io.files import IN_PACKAGE, locate
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR, IN_PACKAGE, locate
 
 MIN_COLUMNS = 4  # of a format that a file has at least; fewer have the names of others by chance
 TABLES = ("csv", "tsv", "txt")

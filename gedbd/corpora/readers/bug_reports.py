@@ -6,12 +6,11 @@ from typing import TypedDict, Unpack
 
 import pandas as pd
 
-from gedbd.corpora.chronology import check_ids, in_chronological_order
 from gedbd.corpora.corpus import Corpus, Documents, keep_last
-from gedbd.corpora.dates import parse_dates
-from gedbd.corpora.issue_template import template_lines, without_template
+from gedbd.corpora.dates import check_ids, in_chronological_order, parse_dates
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls
+from gedbd.text.cleaning import template_lines, without_template
 
 # The columns of every tracker's documents, empty where a tracker has no such field. ``attachments`` names files,
 # separated by ``;``; ``url`` is the report's page, an http or https address.
@@ -73,7 +72,7 @@ def build_corpus(
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
             and, where the tracker tells, ``RESOLVED_AT`` as dates.
-        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``table_links``.
+        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``csv_export``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; null for what the tracker does not have.
         warnings: Those of the reader, which come first.

@@ -6,9 +6,18 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
-from gedbd.corpora.readers.export_pages import COMMENTED, ExportRecord
+from gedbd.corpora.readers.export_pages import (
+    COMMENTED,
+    ExportRecord,
+    Record,
+    moment,
+    names,
+    needed_text,
+    number_of,
+    parts,
+    text,
+)
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
-from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, parts, text
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
 

@@ -1,16 +1,16 @@
-"""Read the pages of a tracker's export, plain or packed, and split them into records."""
+"""Read the pages of a tracker's export, plain or packed, split them into records, and take typed values from these."""
 
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import check_not_jira, open_packed, read_header
-from gedbd.corpora.readers.json_values import Record
 from gedbd.io.unpacking import UnpackLimit
 
 JSON_KINDS = ("json", "jsonl", "ndjson")
@@ -20,6 +20,12 @@ CONSTANTS = {"Infinity": math.inf, "-Infinity": -math.inf}  # pandas writes NaN 
 ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
 COMMENTED = {"id", "comments"}  # of a bug whose comments are in a file of their own
 SPACE = re.compile(r"\s*")
+
+T = TypeVar("T", str, dict[str, Any], list[Any])
+JsonLine = dict[str, Any]
+Record = Mapping[str, Any]
+TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express and UTF-8 cannot
 
 
 class ExportPage(NamedTuple):
@@ -257,3 +263,104 @@ def recognise(record: Record) -> str:
     if "number" in keys or {"title", "body"} <= keys:
         return "github"
     return "bugzilla" if keys == COMMENTED or ("summary" in keys and keys & {"product", "creation_time", "id"}) else ""
+
+
+def refuse(key: str, value: Any, expected: str) -> ValueError:
+    """The error for a value of another type than the expected one."""
+    kind = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
+    return ValueError(f"{key!r} is {kind[:60]}; expected: {expected}")
+
+
+def typed(record: Record, key: str, kind: type[T]) -> T:
+    """The value under ``key``, an empty one for null or a missing key. Raises ValueError for another type."""
+    value = record.get(key)
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise refuse(key, value, TYPES[kind])
+    return value
+
+
+def text(record: Record, key: str) -> str:
+    """The text under ``key``, see ``typed``."""
+    return SURROGATE.sub("\ufffd", typed(record, key, str))
+
+
+def part(record: Record, key: str) -> Record:
+    """The object under ``key``, see ``typed``."""
+    return typed(record, key, dict)
+
+
+def parts(record: Record, key: str) -> list[Record]:
+    """The list of objects under ``key``, see ``typed``."""
+    items = typed(record, key, list)
+    for item in items:
+        if not isinstance(item, dict):
+            raise refuse(key, item, "a list of objects")
+    return items
+
+
+def needed_text(record: Record, key: str, advice: str) -> str:
+    """The text under ``key``. Raises ValueError, with ``advice``, if it is missing."""
+    if key not in record:
+        raise ValueError(f"the issue has no {key!r}; {advice}")
+    return text(record, key)
+
+
+def number_of(record: Record, key: str) -> str:
+    """The id under ``key``, a whole number or a text of digits. Raises ValueError if there is none."""
+    value = record.get(key)
+    if value is None or value == "":
+        raise ValueError(f"the issue has no {key!r}, which identifies it")
+    # True is an int in Python.
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise refuse(key, value, "a whole number")
+    return str(value)
+
+
+def names(record: Record, key: str) -> tuple[str, ...]:
+    """The names under ``key``: texts, or objects with a ``name``, in a list or alone; ValueError for others."""
+    value = record.get(key)
+    listed = value if isinstance(value, list) else [value]
+    objects = [item if isinstance(item, dict) else {"name": item} for item in listed]
+    return tuple(filter(None, (text(item, "name") for item in objects)))
+
+
+def moment(record: Record, key: str) -> datetime | None:
+    """The date under ``key`` in UTC, ``None`` if missing or out of range. Raises ValueError if it is unreadable."""
+    written = text(record, key).strip()
+    if not written:
+        return None
+    try:
+        return parse_date(written)
+    except OutOfRangeError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected: 2024-01-31T09:30:00Z") from error
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
+    """Yields row, from 1, and object of each line of a file; empty lines are skipped.
+
+    Unpaired surrogates, which JSON can hold and no file can, become question marks.
+
+    Args:
+        path: The file, plain or packed as ``.xz``, ``.gz`` or ``.zip``.
+
+    Raises:
+        ValueError: A line holds no JSON object, or the file is damaged; names file and row.
+    """
+    with open_packed(path, path.suffix, kinds=("jsonl",)) as stream:
+        for row, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if b"\\u" in line or not line.isascii():
+                    record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+            except (ValueError, RecursionError) as error:
+                reason = str(error).partition("\n")[0]
+                raise ValueError(f"{path}, row {row}: not readable as JSON ({reason}); fetch the file again") from error
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}, row {row}: a JSON object is expected, not {str(record)[:40]!r}")
+            yield row, record

@@ -12,7 +12,17 @@ from urllib.parse import unquote
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_place
-from gedbd.corpora.readers.export_pages import ExportRecord
+from gedbd.corpora.readers.export_pages import (
+    ExportRecord,
+    Record,
+    moment,
+    names,
+    needed_text,
+    number_of,
+    part,
+    parts,
+    text,
+)
 from gedbd.corpora.readers.issue import (
     DUPLICATE,
     DateKeys,
@@ -23,7 +33,6 @@ from gedbd.corpora.readers.issue import (
     list_changes,
     make_issue,
 )
-from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

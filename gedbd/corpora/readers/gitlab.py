@@ -7,8 +7,8 @@ from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, other_place
+from gedbd.corpora.readers.export_pages import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
-from gedbd.corpora.readers.json_values import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gedbd.corpora.readers.json_values import Record, moment, text
+from gedbd.corpora.readers.export_pages import Record, moment, text
 
 Values = Mapping[str, tuple[str, ...]]
 

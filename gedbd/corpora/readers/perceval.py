@@ -13,8 +13,8 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.dates import OutOfRangeError, check_range, parse_date
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
 from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.export_pages import Record, part, text
 from gedbd.corpora.readers.issue import DUPLICATE, Issue, Link
-from gedbd.corpora.readers.json_values import Record, part, text
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "id", "title": "title", "description": "description", "created_at": "created_at"}

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.chronology import check_ids, in_chronological_order
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
-from gedbd.corpora.dates import EXPECTED, parse_date
+from gedbd.corpora.dates import EXPECTED, check_ids, in_chronological_order, parse_date
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, text_warnings
 from gedbd.corpora.readers.csv_file import read_table
-from gedbd.corpora.readers.json_values import JsonLine, read_json_lines
+from gedbd.corpora.readers.export_pages import JsonLine, read_json_lines
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import corpus_name
 from gedbd.localization.repository.commits import (

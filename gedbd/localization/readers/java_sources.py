@@ -9,7 +9,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus, Documents
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.corpora.readers.json_values import read_json_lines
+from gedbd.corpora.readers.export_pages import read_json_lines
 from gedbd.corpora.relevance import Groups
 from gedbd.io.console import track
 from gedbd.io.files import corpus_name

@@ -21,6 +21,7 @@ from gedbd.questions.confirmation.link_history import (
     naive,
 )
 from gedbd.questions.confirmation.regression_methods import AnchorData
+from gedbd.questions.question_vectors import TitleBody
 from gedbd.retrieval.scorers.table_vectors import TagVectors
 from gedbd.sampling.splits import TEST, TRAIN, VAL
 
@@ -264,8 +265,6 @@ def _features(
 
 def _title_body(encoder: LoadedEncoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
     """``(A, 2H)`` vectors of the titles and bodies of documents, each of which is encoded once."""
-    from gedbd.encoders.title_body import TitleBody
-
     distinct, position = np.unique(rows, return_inverse=True)
     return np.asarray(TitleBody(encoder).encode(table.iloc[distinct])[position])
 

@@ -1,15 +1,27 @@
-"""What a run has measured: the comparison of methods and the list for moderators."""
+"""What a run has measured: the comparison of methods, the list for moderators, and the tables and page of the run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pytorch_lightning.loggers import Logger
+from rich.console import Console
 
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.urls import with_urls
+from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, bars, finish_figure, start_figure
 from gedbd.evaluation.significance import mann_whitney, metric_interval
+from gedbd.experiments.published import paper_markdown, read_published
+from gedbd.experiments.report.report_page import Section
+from gedbd.experiments.run_results import with_intervals, write_run_page
+from gedbd.io.files import write_text
+from gedbd.io.table_files import write_parquet
 from gedbd.questions.confirmation.regression_methods import (
     AnchorData,
     Prediction,
@@ -23,6 +35,34 @@ from gedbd.questions.confirmation.regression_methods import (
 
 MEDIAN = "median"
 Metric = Callable[[np.ndarray], np.ndarray]
+
+MAX_PENDING = 50
+METHODS_TEXT = (
+    "The target is log10 of the hours from the anchor, the later document of a duplicate pair, to its link. Spearman's"
+    " rho compares the orders of predicted and true times. The difference in RMSE is against the median of the training"
+    " times; below 0 is better. Brackets hold 95% intervals, bootstrapped over duplicate groups. The first method has"
+    " the best rho on validation, which did not see the test part. Methods that read text, network or pair are given"
+    " both documents of the pair, as in the paper; those that read question alone use only what was known when the"
+    " question was asked."
+)
+NETWORK_TEXT = (
+    "The same model with the vectors of tags and without. Mann-Whitney's test compares the predicted times of the two:"
+    " it tells whether one predicts longer times, not whether it ranks better (the ranks of two complete rankings are"
+    " the same numbers, so that a test of these gives p = 1). Whether the network ranks better is what the interval of"
+    " the difference in rho tells."
+)
+PENDING_TEXT = (
+    "The test anchors with the longest predicted time, for a moderator to look at first; pending.csv has all. The"
+    " interval from and to holds 80% of the true times if the residuals are as on validation."
+)
+PUBLISHED_TEXT = (
+    "The paper's Table 7 beside the same models here. The corpora and the encoder differ (askubuntu until 2021, 3,756"
+    " test pairs, multi-qa-MiniLM-L6-cos-v1), so the numbers are not a replication."
+)
+DECILES = 10
+MAX_BARS = 15
+METRICS = ("rmse", "spearman")
+RESULTS = ("method", "spearman", "spearman_low", "spearman_high", "rmse", "rmse_low", "rmse_high")
 
 
 @dataclass(frozen=True)
@@ -161,3 +201,171 @@ def _with_ends(name: str, metric: Metric, group: np.ndarray) -> dict[str, float]
 
 def _difference(first: Metric, second: Metric) -> Metric:
     return lambda weight: first(weight) - second(weight)
+
+
+def write_result(
+    folder: Path, result: ConfirmationResult, published: bool, loggers: list[Logger], console: Console
+) -> None:
+    """Writes, shows and logs a run.
+
+    Args:
+        folder: The run folder.
+        result: What the run has measured.
+        published: Write the paper's Table 7 beside the measured numbers, ``table7.csv`` and ``table7.md``.
+        loggers: Loggers of the run.
+        console: Where tables are shown.
+    """
+    name = result.corpus.name
+    tables = _tables(result)
+    # To fit 80 columns; the page and confirmation.csv have all.
+    methods = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
+    methods = methods.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
+    title = f"{name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
+    shown = {title: with_intervals(methods)}
+    if len(result.network):
+        shown["with the tag network and without"] = with_intervals(result.network)
+    if published:
+        shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
+        head = f"{name}: the paper's numbers are of askubuntu, 3,756 test pairs"
+        write_text(folder / "table7.md", paper_markdown(head, [PUBLISHED_TEXT], [tables["table7"]]))
+    anchors = result.data.anchors[result.data.test]
+    ids = result.corpus.reports["id"].iloc[anchors["anchor"]].to_numpy()
+    predicted = {name: prediction.test for name, prediction in result.predictions.items()}
+    table = pd.DataFrame({"id": ids, "target": anchors["target"].to_numpy()} | predicted)
+    write_parquet(folder / "confirmation.parquet", table)
+    best = result.table.iloc[0].drop(["method", "features"])
+    metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
+    page = sections(result, tables)
+    write_run_page(folder, "Confirmation time", name, result.summary, tables, shown, page, loggers, console, metrics)
+
+
+def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
+    """The tables that hold rows, by name."""
+    predicted = result.predictions[result.best].test
+    tables = {
+        "results": result.table[list(RESULTS)],
+        "confirmation": result.table,
+        "network": result.network,
+        "pending": result.pending,
+        "calibration": decile_table(predicted, result.data.y[result.data.test]),
+    }
+    for name, prediction in result.predictions.items():
+        if prediction.importance is not None:
+            tables[f"importance_{name}"] = prediction.importance
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """The sections of the page that have something to show.
+
+    Args:
+        result: What the run has measured.
+        tables: Tables by name, see ``write_result``.
+    """
+    predicted = result.predictions[result.best].test
+    true = result.data.y[result.data.test]
+    pending = result.pending.head(MAX_PENDING).drop(columns="url")
+    importances = {name: table for name, table in tables.items() if name.startswith("importance_")}
+    rho = bars(
+        {"Rank correlation on test": result.table},
+        "spearman",
+        "Spearman's rho",
+        lines={"Rank correlation on test": 0},
+    )
+    made = [
+        Section(
+            "Methods",
+            METHODS_TEXT,
+            [result.table],
+            [("rho_by_method", "Spearman's rho of each method", rho)],
+        ),
+        Section("Text and tag network", NETWORK_TEXT, [result.network]),
+        Section("Beside the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
+        Section(
+            "Predicted and true times",
+            f"The method {result.best.replace('_', ' ')} on the test anchors, in log10 of the hours.",
+            [tables["calibration"]],
+            [
+                ("predicted_against_true", "Predicted against true time", predicted_against_true(predicted, true)),
+                (
+                    "calibration",
+                    "Mean and median of the true times by decile of the predicted ones",
+                    calibration(tables["calibration"]),
+                ),
+            ],
+        ),
+        Section(
+            "Importance of features",
+            "How much rho on validation falls when the values of a feature are shuffled.",
+            [],
+            [
+                (
+                    name,
+                    name.replace("_", " "),
+                    bars(
+                        {"Importance of features on validation": table.head(MAX_BARS)},
+                        "importance",
+                        "fall of Spearman's rho",
+                        name="feature",
+                    ),
+                )
+                for name, table in importances.items()
+            ],
+        ),
+        Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
+    ]
+    return [section for section in made if section.figures or any(len(table) for table in section.tables)]
+
+
+def true_over_predicted(predicted: pd.Series | np.ndarray, title: str) -> tuple[Figure, Axes]:
+    """A figure with the line on which predicted and true log10 hours are equal."""
+    figure, axis = start_figure()
+    ends = [float(predicted.min()), float(predicted.max())]
+    axis.plot(ends, ends, color=GREY, linestyle="--", linewidth=1, label="equal")
+    axis.set(title=title, xlabel="predicted log10 hours", ylabel="true log10 hours")
+    return figure, axis
+
+
+def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
+    """A point for each test anchor, in log10 of the hours."""
+    figure, axis = true_over_predicted(predicted, "Test anchors")
+    axis.scatter(predicted, true, s=8, alpha=0.4, color=DUPLICATE)
+    return finish_figure(figure)
+
+
+def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
+    """Anchors in ten parts by predicted time: their number, and means and the median of log10 hours."""
+    order = np.argsort(predicted, kind="stable")
+    rows = []
+    for number, chosen in enumerate(np.array_split(order, min(DECILES, len(order))), start=1):
+        means = {"predicted": float(predicted[chosen].mean()), "true": float(true[chosen].mean())}
+        rows.append({"decile": number, "anchors": len(chosen), **means, "true_median": float(np.median(true[chosen]))})
+    return pd.DataFrame(rows)
+
+
+def calibration(deciles: pd.DataFrame) -> Figure:
+    """Mean truth over mean prediction, a point for each decile of the predictions."""
+    figure, axis = true_over_predicted(deciles["predicted"], "Calibration by decile")
+    axis.plot(deciles["predicted"], deciles["true"], marker="o", color=DUPLICATE, label="mean")
+    axis.plot(deciles["predicted"], deciles["true_median"], marker="s", color=OTHER, label="median")
+    return finish_figure(figure)
+
+
+def beside_published(table: pd.DataFrame) -> pd.DataFrame:
+    """Published and measured RMSE and rho of the paper's methods, in the paper's order, then of the other methods.
+
+    Args:
+        table: See ``compare_methods``.
+
+    Returns:
+        ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.
+    """
+    published = read_published("questions", "table7").set_index("method")
+    others = [name for name in table["method"] if name not in published.index]
+    names = [*published.index, *others]
+    measured = table.set_index("method").reindex(names)
+    columns: dict[str, object] = {"method": names}
+    for metric in METRICS:
+        columns[f"paper_{metric}"] = published[metric].reindex(names).to_numpy()
+        columns[metric] = measured[metric].to_numpy()
+    return pd.DataFrame(columns)

@@ -12,8 +12,7 @@ from xml.parsers import expat
 
 import pandas as pd
 
-from gedbd.corpora.chronology import check_ids
-from gedbd.corpora.dates import parse_dates
+from gedbd.corpora.dates import check_ids, parse_dates
 from gedbd.corpora.fields import SEPARATOR
 from gedbd.corpora.readers.csv_file import open_packed
 from gedbd.corpora.readers.jira_xml import is_cut_off, safe_parser

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from gedbd.corpora.chronology import read_dates
 from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.dates import read_dates
 from gedbd.corpora.fields import SEPARATOR
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, build_corpus
 from gedbd.corpora.urls import PLACEHOLDER, check_template
-from gedbd.io.addresses import shown_url
+from gedbd.io.http import shown_url
 from gedbd.questions.stackexchange.dump import Dump
 from gedbd.questions.stackexchange.posts import Attributes, Posts, read_posts, read_rows
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 REQUIRED = ("name", "model", "settings", "matching", "dim")
 EXACT = "float32"
 # Backends whose vectors are those of OpenVINO, within rounding.
-CONVERTED_BACKENDS = ("gedbd.encoders.quickest_backend.Quickest", "gedbd.encoders.openvino_backend.OpenVino")
+CONVERTED_BACKENDS = ("gedbd.encoders.backend.Quickest", "gedbd.encoders.openvino_backend.OpenVino")
 CONVERTED_PRECISIONS = ("float32", "bfloat16")
 OLDER_TERMS = (
     "%s: its words were found by an earlier version of gedbd: run gedbd index again, or reports that are not in English"

@@ -10,7 +10,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 FILES = Path(__file__).parent / "field_files"
 

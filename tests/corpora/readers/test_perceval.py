@@ -15,7 +15,7 @@ from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.perceval import read_perceval
-from gedbd.io.locations import CONF_DIR
+from gedbd.io.files import CONF_DIR
 
 DOCUMENTS = Path(__file__).parent / "perceval_documents"
 BACKENDS = sorted(file.stem for file in DOCUMENTS.glob("*.jsonl"))

@@ -5,8 +5,12 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu, spearmanr
 
-from gedbd.questions.confirmation.confirmation_output import beside_published, decile_table
-from gedbd.questions.confirmation.confirmation_results import compare_methods, compare_network
+from gedbd.questions.confirmation.confirmation_results import (
+    beside_published,
+    compare_methods,
+    compare_network,
+    decile_table,
+)
 from gedbd.questions.confirmation.regression_methods import (
     AnchorData,
     Prediction,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from gedbd.questions.confirmation.mlp import Mlp, PairNetwork
 from gedbd.questions.confirmation.regression_methods import RegressionMethod, permutation_importance, rmse
 from gedbd.questions.confirmation.regressors import (
     Blend,
@@ -13,6 +12,8 @@ from gedbd.questions.confirmation.regressors import (
     ExtraTrees,
     GradientBoosting,
     Median,
+    Mlp,
+    PairNetwork,
     RankRidge,
     XGBoost,
 )

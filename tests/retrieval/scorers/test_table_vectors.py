@@ -6,7 +6,7 @@ import pytest
 
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.encoders.node2vec import TagEncoder
-from gedbd.encoders.title_body import TitleBody
+from gedbd.questions.question_vectors import TitleBody
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectorScorer, TagOverlap, TagSimilarity
 

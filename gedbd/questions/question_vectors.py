@@ -1,13 +1,15 @@
-"""Vectors of title and body, apart or as one text, from an encoder that is not trained."""
+"""Frozen vectors of questions: title and body, apart or as one text, and tags."""
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.fields import tags_of
 from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
+from gedbd.retrieval.scorers.table_vectors import FittedTableVectors, TableVectors, TagVectors
 from gedbd.text.words import without_stop_words
 
 Form = Literal["separate", "joined"]
@@ -81,3 +83,63 @@ class TitleBody:
 
     def _prepare(self, text: str) -> str:
         return without_stop_words(text) if self.clean else text.strip()
+
+
+class Questions(NamedTuple):
+    """What training and evaluation read of N questions.
+
+    Attributes:
+        features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read;
+            each has length 1, or is zero where there is nothing to encode.
+        num_text: Size of the text vectors, which come first.
+        tags: The tags of each question.
+        answered: ``(N,)`` bool; all of them where the corpus does not tell.
+        warnings: What was found, in sentences for the user.
+    """
+
+    features: np.ndarray
+    num_text: int
+    tags: list[tuple[str, ...]]
+    answered: np.ndarray
+    warnings: tuple[str, ...]
+
+    @property
+    def frozen(self) -> np.ndarray:
+        """``(N, num_text)`` text vectors of length 1: their cosines are the mean of those of title and of body."""
+        return unit_rows(self.features[:, : self.num_text])
+
+
+def read_questions(
+    table: pd.DataFrame, vectors: TableVectors, tag_vectors: TagVectors | None, fitted: np.ndarray, name: str
+) -> Questions:
+    """Encodes questions.
+
+    Args:
+        table: N documents; the column ``answered`` may be absent.
+        vectors: Of title and body.
+        tag_vectors: Of tags, fitted here; None to read the text alone.
+        fitted: ``(N,)`` bool, the questions whose tags the tag vectors may see: those of the training part.
+        name: What messages call the corpus.
+
+    Raises:
+        ValueError: If tag vectors are wanted and no training question has a tag.
+    """
+    tags = tags_of(table)
+    tags_seen = [own for own, is_fitted in zip(tags, fitted, strict=True) if is_fitted]
+    if tag_vectors is not None and not any(tags_seen):
+        raise ValueError(
+            f"the tag network needs tags, and no training document of {name} has a label or component:"
+            " choose a method without it (task.network=false, name=te), or name their column (dataset.columns.labels=)"
+        )
+    if tag_vectors is not None:  # before the texts, which take long
+        tag_vectors.fit(tags_seen)
+    if isinstance(vectors, FittedTableVectors):
+        vectors.fit(table)  # contents of all documents, no labels
+    text = vectors.encode(table)
+    warnings = vectors.warnings_ if isinstance(vectors, FittedTableVectors) else ()
+    answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)
+    if tag_vectors is None:
+        return Questions(text, text.shape[1], tags, answered, warnings)
+    # As long as the vector of a title: node2vec's vectors are several times as long, and would outweigh the text.
+    features = np.hstack([text, unit_rows(tag_vectors.encode(tags))])
+    return Questions(features, text.shape[1], tags, answered, (*warnings, *tag_vectors.warnings_))

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.encoders.title_body import TitleBody
+from gedbd.questions.question_vectors import TitleBody
 
 TABLE = pd.DataFrame(
     {"title": ["How to mount a disk", "", "The mail is slow"], "description": ["see https://x.org/a", "crash", ""]}
