@@ -24,10 +24,10 @@ from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import mean_interval
+from gedbd.experiments.retrieval_system import spread
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console
 from gedbd.retrieval.ranking_metrics import per_query, rank
-from gedbd.retrieval.vectors import spread
 
 SETTINGS = [
     "experiment=best",

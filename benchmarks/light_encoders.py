@@ -34,7 +34,6 @@ from gedbd.configuration.resolvers import register_resolvers
 from gedbd.corpora.templates import title_description
 from gedbd.encoders.backend import encode_texts
 from gedbd.evaluation.significance import compare_means
-from gedbd.experiments.evaluation_result import scorer_inputs
 from gedbd.experiments.prepare import prepare_data
 from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.ranking_metrics import per_query, rank
@@ -112,7 +111,7 @@ def main() -> None:
         options = ["experiment=ranking", f"dataset.path={chosen.corpus}", f"ranking.parts=[{chosen.part}]"]
         cfg = compose("baseline", options)
     prepared = prepare_data(cfg, Console(stderr=True))
-    inputs, task = scorer_inputs(prepared, chosen.part), prepared.queries[chosen.part]["earlier"]
+    inputs, task = prepared.scorer_inputs(chosen.part), prepared.queries[chosen.part]["earlier"]
     texts = list(title_description(prepared.corpus.reports).texts)
     sample = texts[:: len(texts) // 256][:256]
 

@@ -36,7 +36,7 @@ class Keeping(DuplicateSystem):
 
     def validate(self, reports):
         self.kept = self.score(reports, "val").table
-        self.ranked = self.retrieval.evaluator.rank(reports, "val")
+        self.ranked = self.retrieval.rank_queries(reports, "val")
         super().validate(reports)
 
 

@@ -1,15 +1,12 @@
 """Train, validate and test an encoder, with or without the graph."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
-from gedbd.configuration.command_words import SEARCHPATH
 from gedbd.configuration.option_types import check_trainer
 from gedbd.experiments.sweeps.jobs import JOB_FOLDER, resumable_job
 
@@ -32,12 +29,7 @@ def main(cfg: DictConfig) -> float:
         console = first_process_console()
         check_loggers(cfg.logger)
         hydra = HydraConfig.get()
-        searched = [word for word in hydra.overrides.hydra if word.startswith(SEARCHPATH)]
-
-        def composed(words: Sequence[str]) -> DictConfig:
-            return compose("train", [*searched, *words])
-
-        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices, composed)  # imports the task
+        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices)  # imports the task
     folder = Path(hydra.runtime.output_dir)
     if JOB_FOLDER in os.environ and cfg.ckpt_path is None and cfg.seeds == 1:  # a job of a sweep continues
         cfg.ckpt_path = readable_checkpoint(folder)

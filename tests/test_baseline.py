@@ -17,7 +17,7 @@ with initialize_config_dir(CONF_DIR, version_base="1.3"):
     NAMES = list(compose("baseline", ["name=bm25"]).baselines)
 QUICK = ("bm25",)
 EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
-SMALL = ["encoder=tiny", "baselines.reranker.depth=5", "baselines.reranker.max_tokens=32"]
+SMALL = ["encoder=tiny"]
 
 
 @pytest.fixture

@@ -144,4 +144,4 @@ def check(*words: str, progress_bar: bool = True) -> None:
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg = compose("train", list(words), return_hydra_config=True)
         cfg.trainer.enable_progress_bar = progress_bar
-        check_sections(cfg, words, cfg.hydra.runtime.choices, lambda given: compose("train", given))
+        check_sections(cfg, words, cfg.hydra.runtime.choices)

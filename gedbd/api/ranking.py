@@ -169,7 +169,6 @@ def rank(
     words = [f"protocol={PROTOCOLS[protocol]}", f"ranking.parts=[{part}]", f"ranking.top_k={list(top_k)}"]
     words += ["dataset=demo", f"part={part}", f"seed={seed}", *option_words(options)]
     with long_call():
-        from gedbd.experiments.evaluation_result import scorer_inputs
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.experiments.run_folder import check_corpus
         from gedbd.io.console import silence_library_logs
@@ -188,7 +187,7 @@ def rank(
             if task is None:
                 raise ValueError(f"{corpus.name}: {prepared.warnings[-1]}")
             fitted = instantiate(cfg.baselines[cfg.name], _convert_="object") if isinstance(scorer, str) else scorer
-            fitted.fit(scorer_inputs(prepared, part))
+            fitted.fit(prepared.scorer_inputs(part))
             ranking = rank_queries(task, fitted)
         warnings = (*prepared.warnings, *getattr(fitted, "warnings_", ()))
         return RankingResult(name, prepared.corpus, part, protocol, fitted, warnings, task, ranking)

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from gedbd.corpora.corpus import Corpus
 from gedbd.duplicates.graph.adjacency import SparseAdjacency
 from gedbd.duplicates.graph.title_graph import TitleGraph
-from gedbd.experiments.evaluation_result import name_reports
 from gedbd.experiments.retrieval_system import RetrievalData
+from gedbd.experiments.training_task import name_reports
 from gedbd.losses import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs

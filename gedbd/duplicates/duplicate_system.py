@@ -12,9 +12,8 @@ from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, join, shard
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.retrieval_system import RetrievalSystem
+from gedbd.experiments.retrieval_system import Embedded, RetrievalSystem, distinct
 from gedbd.losses import Loss, loss_of_pairs
-from gedbd.retrieval.vectors import Embedded, distinct
 
 
 class DuplicateSystem(RetrievalSystem):

@@ -17,14 +17,12 @@ from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
 from gedbd.duplicates.graph.title_graph import TAGS, SharedIdentifiers, TitleGraph, build_graph, senders
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
-from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_precision
-from gedbd.experiments.retrieval_system import trained_result
+from gedbd.experiments.retrieval_system import spread, trained_result
 from gedbd.experiments.run_training import train_system
-from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, TrainingSetup
+from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, EvaluationResult, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import Loss, check_labels
-from gedbd.retrieval.vectors import spread
 from gedbd.sampling.batches import Batches
 from gedbd.sampling.splits import TRAIN
 

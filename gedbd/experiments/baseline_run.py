@@ -11,16 +11,18 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.evaluation.display_names import with_trained_encoder
-from gedbd.experiments.evaluation_result import evaluate_baseline
+from gedbd.evaluation.pairwise import GRID, best_threshold, score_grid
 from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.prepare import PreparedData, check_ranking, ranks_later
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import first_row, report, show_verdict
+from gedbd.experiments.training_task import EvaluationResult, name_reports
 from gedbd.io.command_output import record
-from gedbd.io.console import print_line
+from gedbd.io.console import print_line, stage
 from gedbd.io.table_files import write_csv
+from gedbd.retrieval.ranking_metrics import rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.retrieval.scorers.scorer_contract import TwoStageScorer
+from gedbd.retrieval.scorers.scorer_contract import Scorer, TwoStageScorer, pair_scores
 
 FIRST_STAGE_DEPTHS = (100, 300)
 PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines read
@@ -72,6 +74,44 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
     if isinstance(baseline, TwoStageScorer):
         _report_first_stage(baseline, result.queries, folder, console)
     return float(tables["results"]["f1"].iloc[0])
+
+
+@stage("fit, score and rank")
+def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
+    """Fits a baseline, scores the pairs of ``val`` and of a part, and ranks the part's queries.
+
+    A baseline without a threshold of its own gets the one with the best F1 on the validation pairs.
+
+    Args:
+        baseline: The baseline.
+        name: Its method id.
+        prepared: Corpus, pairs and queries.
+        part: The part to report.
+    """
+    corpus = prepared.corpus
+    pairs = prepared.pairs
+    baseline.fit(prepared.scorer_inputs(part))
+    chosen = pairs[pairs["part"].isin(("val", part))]
+    scores = pair_scores(baseline, chosen["later"].to_numpy(), chosen["earlier"].to_numpy())
+    predictions = name_reports(chosen.assign(score=scores), corpus, "earlier", "later")
+    val = predictions[predictions["part"] == "val"]
+    threshold = baseline.threshold
+    if threshold is None:
+        scores = val["score"].to_numpy()
+        grid = GRID if baseline.on_training_grid else score_grid(scores)
+        threshold = best_threshold(scores, val["label"].to_numpy(), grid)
+    queries = prepared.queries.get(part, {})
+    return EvaluationResult(
+        corpus=corpus,
+        parts=prepared.parts,
+        pairs=pairs,
+        predictions=predictions,
+        part=part,
+        methods={name: "score"},
+        threshold=threshold,
+        queries=queries,
+        rankings=rank_all(queries, {name: baseline}),
+    )
 
 
 def _report_first_stage(

@@ -13,12 +13,11 @@ from rich.console import Console
 from gedbd.experiments.baseline_run import check_baseline, run_baseline
 from gedbd.experiments.callbacks import epochs_of_best, value_of_best
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import PreparedData, encode_corpus, prepare_data
 from gedbd.experiments.resuming import check_resumable, readable_checkpoint
 from gedbd.experiments.run_folder import MATCHING, PREDICTIONS, RunWeights, check_corpus, run_weights, saved_options
 from gedbd.experiments.run_training import refit, train_system
-from gedbd.experiments.training_task import SystemTask, TrainingSetup
+from gedbd.experiments.training_task import EvaluationResult, SystemTask, TrainingSetup
 from gedbd.io.command_output import recorded_part
 from gedbd.io.console import print_line
 from gedbd.io.files import write_text

@@ -17,6 +17,7 @@ from gedbd.corpora.templates import Text
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.sampling.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
 
 if TYPE_CHECKING:
@@ -50,6 +51,20 @@ class PreparedData(NamedTuple):
         queries = {part: tasks for part, tasks in self.queries.items() if part != PARTS[VAL]}
         parts = np.where(self.parts == VAL, TRAIN, self.parts)
         return self._replace(parts=parts, pairs=pairs, queries=queries)
+
+    def scorer_inputs(self, part: str) -> ScorerInputs:
+        """What a baseline may learn from when a part is reported: nothing of this part but its reports and their links.
+
+        Links that training may not see are left out.
+        """
+        validation = self.pairs[self.pairs["part"] == "val"] if part == "test" else None
+        links = None
+        if self.corpus.links is not None:
+            links = self.corpus.links.pairs
+            first, second = self.observed_group[links]
+            links = links[:, first == second]
+        training = self.pairs[self.pairs["part"] == "train"]
+        return ScorerInputs.of_reports(self.corpus.reports, training, validation, links)
 
 
 @stage("read the corpus, split it, sample pairs")

@@ -1,7 +1,7 @@
 """How a training is interrupted, and how it continues: checkpoints, signals, and the options of the run.
 
 One rule says with which options a run continues: its saved ones, with trainer, callbacks, logger and patience of the
-command line. Any other option is refused by name, unless it has the value that the run has.
+command line. With any other option, the command line must compose all options of the run again.
 """
 
 import hashlib
@@ -42,7 +42,6 @@ from gedbd.io.files import replacing
 TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_schedulers", "loops", "callbacks")
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "json")
 NOT_COMPARED = (*MAY_DIFFER, "data_dir")  # by default a folder of the working directory
-SECTIONS = {"pairs": ["pairs", "batches", "batch_size"], "protocol": ["ranking"]}  # what the file of a group sets
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
 # Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
 NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)(=|:)|.*=pkg://")
@@ -62,12 +61,12 @@ def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[st
         choices: Names of the groups.
 
     Raises:
-        ValueError: If an option of the command line must not differ from the run's, but does.
+        ValueError: If the command line sets an option that must not differ, and its options are not those of the run.
     """
     now, saved = OmegaConf.create(saved_options(cfg)), _options_of_run(cfg)
-    for word in given:
-        if section_of(word) not in MAY_DIFFER:
-            _check_equal(now, saved, _set_by(word, now), cfg)
+    typed = {section_of(word) for word in given} - set(MAY_DIFFER)
+    if typed:
+        _check_equal(now, saved, typed)
     resumed = OmegaConf.create({**now, **saved})
     chosen = {section_of(word) for word in given if option_of(word) in choices}
     # A file does not decide where metrics are sent.
@@ -101,8 +100,7 @@ def check_resumable(cfg: DictConfig) -> None:
     """
     if not Path(cfg.ckpt_path).is_file():
         raise ValueError(f"ckpt_path={cfg.ckpt_path}: no such file; give checkpoints/last.ckpt of a run folder")
-    now = OmegaConf.create(saved_options(cfg))
-    _check_equal(now, _options_of_run(cfg), [str(key) for key in now if key not in NOT_COMPARED])
+    _check_equal(OmegaConf.create(saved_options(cfg)), _options_of_run(cfg))
 
 
 def _options_of_run(cfg: DictConfig) -> DictConfig:
@@ -113,33 +111,18 @@ def _options_of_run(cfg: DictConfig) -> DictConfig:
     return OmegaConf.create(saved_options(saved))
 
 
-def _set_by(word: str, now: DictConfig) -> list[str]:
-    """The options that a word of the command line sets: with ``experiment=`` all that must not differ."""
-    option = option_of(word)
-    name = option.partition("@")[2] or option
-    if name in SECTIONS:
-        return SECTIONS[name]
-    if section_of(word) in now:
-        return [name]
-    return [str(key) for key in now if key not in NOT_COMPARED]
+def _check_equal(now: DictConfig, saved: DictConfig, typed: Container[str] = ()) -> None:
+    """Raises ValueError for the first option that differs from the run's, of the sections ``typed`` first.
 
-
-def _check_equal(now: DictConfig, saved: DictConfig, names: Sequence[str], typed: DictConfig | None = None) -> None:
-    """Raises ValueError for the first option that differs from the run's.
-
-    Options that the run does not have pass, and so do those that follow another option in ``typed``, the unresolved
-    options: the command line does not set them.
+    Options that the run does not have pass.
     """
-    for name in names:
-        if name.partition(".")[0] not in saved:
-            continue
-        for option, asked, used in _differences(name, OmegaConf.select(now, name), OmegaConf.select(saved, name)):
-            section, _, key = option.rpartition(".")
-            if typed is not None and section and OmegaConf.is_interpolation(OmegaConf.select(typed, section), key):
-                continue
+    compared = [name for name in map(str, now) if name in saved and (name in typed or name not in NOT_COMPARED)]
+    for name in sorted(compared, key=lambda name: name not in typed):
+        for option, asked, used in _differences(name, now[name], saved[name]):
             raise ValueError(
                 f"ckpt_path={now.ckpt_path}: its run had {option}={written_value(used)}, this one has"
-                f" {written_value(asked)}: leave the option out to take the run's, or start a new run"
+                f" {written_value(asked)}: give ckpt_path= alone, or with trainer, callbacks, logger and patience, or"
+                " start a new run"
             )
 
 

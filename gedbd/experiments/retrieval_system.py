@@ -1,6 +1,6 @@
 """Training of vectors of reports by their duplicates: data, threshold, scores of pairs and rankings, and the result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,12 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
 from gedbd.experiments.distributed import join
-from gedbd.experiments.evaluation_result import EvaluationResult, name_reports
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_task import TrainingSystem, WholeBatchData
+from gedbd.experiments.training_task import EvaluationResult, TrainingSystem, WholeBatchData, name_reports
 from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.retrieval.vectors import Embedded, PairLoss, score_pairs, spread
 from gedbd.sampling.splits import PARTS
 
 if TYPE_CHECKING:
@@ -27,6 +26,24 @@ if TYPE_CHECKING:
     from gedbd.retrieval.reports.report_training import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
+
+
+# The loss of U vectors and P pairs of them: ``z (U, D)``, groups ``(U,)``, rows ``(2, P)`` and labels ``(P,)``.
+PairLoss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class Embedded(NamedTuple):
+    """Distinct reports that were encoded.
+
+    Attributes:
+        n_id: ``(U,)`` their rows in the corpus, ascending.
+        z: ``(U, D)`` their fused vectors, of length 1.
+        z_text: ``(U, D)`` their text vectors, of length 1.
+    """
+
+    n_id: Tensor
+    z: Tensor
+    z_text: Tensor
 
 
 class ScoredPairs(NamedTuple):
@@ -44,55 +61,64 @@ class ScoredPairs(NamedTuple):
         return pairwise_metrics(self.table["score"].to_numpy(), self.table["label"].to_numpy(), threshold)
 
 
-class RetrievalEvaluator(NamedTuple):
-    """Scores pairs and ranks queries by the vectors of reports.
+def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: PairLoss) -> ScoredPairs:
+    """Scores pairs of embedded reports.
 
-    Attributes:
-        group: ``(N,)`` duplicate group of every report.
-        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
-        queries: What is ranked, by part and protocol.
-        on_top: Ranks the validation queries by a ranker over the vectors, if this is asked for.
+    Args:
+        reports: The reports of the pairs, and others.
+        pairs: Pairs with ``earlier``, ``later`` and ``label``.
+        group: ``(N,)`` group of every report.
+        loss: See ``PairLoss``.
+
+    Returns:
+        The pairs with ``score`` and ``score_text``, and their loss, as if their reports were one batch.
+
+    Raises:
+        ValueError: If a report was not encoded.
     """
+    index = positions_among(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
+    label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
+    scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
+    # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
+    rows, batch_index = torch.unique(index, return_inverse=True)
+    groups = torch.from_numpy(group[reports.n_id[rows].cpu().numpy()]).to(index.device)
+    return ScoredPairs(scored, loss(reports.z[rows], groups, batch_index, label))
 
-    group: np.ndarray
-    pairs: pd.DataFrame
-    queries: Mapping[str, Mapping[str, RankingTask]]
-    on_top: "RankerOnTop | None" = None
 
-    def score(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
-        """Scores the pairs of a part by the vectors of the reports that they name."""
-        pairs = self.pairs[self.pairs["part"] == part]
-        return ScoredPairs(*score_pairs(reports, pairs, self.group, loss))
+def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorts rows and keeps the first vector of each, ``(B,), (B, D) -> (U,), (U, D)``."""
+    # Padding to equal shares lets several processes encode the same report; its first vector counts.
+    order = n_id.argsort(stable=True)
+    ordered = n_id[order]
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first], z[order[first]]
 
-    def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
-        """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
-        if self.on_top is None:
-            return {}
-        vectors = np.zeros((len(self.group), reports.z_text.shape[1]), dtype=np.float32)
-        vectors[reports.n_id.cpu().numpy()] = reports.z_text.float().cpu().numpy()
-        return self.on_top.metrics(vectors)
 
-    def rank(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
-        """Ranks the queries of a part, if there are any.
+def positions_among(n_id: Tensor, rows: np.ndarray) -> Tensor:
+    """Positions of rows among sorted ones, of the same shape: rows ``[7, 2]`` among ``[2, 5, 7]`` are ``[2, 0]``.
 
-        Args:
-            reports: Vectors of the queries and all their candidates.
-            part: The part.
-            text_too: Whether to rank by the text vectors too, as ``score_text``.
+    Raises:
+        ValueError: If one is missing.
+    """
+    wanted = torch.from_numpy(rows.copy()).to(n_id.device)
+    # A row above all others would be at U, which no index reaches: it is clamped, and then differs below.
+    index = torch.searchsorted(n_id, wanted).clamp(max=len(n_id) - 1)
+    if not torch.equal(n_id[index], wanted):
+        raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
+    return index
 
-        Returns:
-            Rankings by protocol and score.
-        """
-        queries = self.queries.get(part, {})
-        if not queries:
-            return {}
-        vectors = {"score": reports.z}
-        if text_too:
-            vectors["score_text"] = reports.z_text
-        # Rows that were not encoded get zeros: queries name all rows they need, so none of these is ranked.
-        rows = reports.n_id.cpu().numpy()
-        scorers = {name: spread(rows, z.cpu().numpy(), len(self.group)) for name, z in vectors.items()}
-        return rank_all(queries, scorers)
+
+def cosine(z: Tensor, index: Tensor) -> np.ndarray:
+    """Cosines of pairs of unit rows, ``(U, D), (2, P) -> (P,)``."""
+    return np.asarray((z[index[0]] * z[index[1]]).sum(-1).cpu().numpy())
+
+
+def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> VectorScorer:
+    """A scorer by the cosines of some reports' unit vectors; the other reports score 0."""
+    all_vectors = np.zeros((num_reports, vectors.shape[1]), dtype=np.float32)
+    all_vectors[n_id] = vectors
+    return VectorScorer(all_vectors)
 
 
 class RetrievalData(WholeBatchData):
@@ -125,11 +151,6 @@ class RetrievalData(WholeBatchData):
         self.evaluated = tuple(dict.fromkeys(evaluated))  # without repeats: evaluating val itself scores it once
         self.on_top: RankerOnTop | None = None
 
-    @property
-    def evaluator(self) -> RetrievalEvaluator:
-        """Scores the pairs and ranks the queries of this data."""
-        return RetrievalEvaluator(self.group, self.pairs, self.queries, self.on_top)
-
     def pairs_of(self, *parts: str) -> pd.DataFrame:
         """The pairs of some parts: train, val or test."""
         return self.pairs[self.pairs["part"].isin(parts)]
@@ -153,6 +174,40 @@ class RetrievalData(WholeBatchData):
     def shares(self, rows: np.ndarray) -> np.ndarray:
         """Rows in columns, one a process: of 5 rows, 2 processes get [[a, b], [c, d], [e, e]]."""
         return np.pad(rows, (0, -len(rows) % self.world_size), mode="edge").reshape(-1, self.world_size)
+
+    def score_pairs_of(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
+        """Scores the pairs of a part by the vectors of the reports that they name."""
+        return score_pairs(reports, self.pairs_of(part), self.group, loss)
+
+    def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
+        """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
+        if self.on_top is None:
+            return {}
+        vectors = np.zeros((len(self.group), reports.z_text.shape[1]), dtype=np.float32)
+        vectors[reports.n_id.cpu().numpy()] = reports.z_text.float().cpu().numpy()
+        return self.on_top.metrics(vectors)
+
+    def rank_queries(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
+        """Ranks the queries of a part, if there are any.
+
+        Args:
+            reports: Vectors of the queries and all their candidates.
+            part: The part.
+            text_too: Whether to rank by the text vectors too, as ``score_text``.
+
+        Returns:
+            Rankings by protocol and score.
+        """
+        queries = self.queries.get(part, {})
+        if not queries:
+            return {}
+        vectors = {"score": reports.z}
+        if text_too:
+            vectors["score_text"] = reports.z_text
+        # Rows that were not encoded get zeros: queries name all rows they need, so none of these is ranked.
+        rows = reports.n_id.cpu().numpy()
+        scorers = {name: spread(rows, z.cpu().numpy(), len(self.group)) for name, z in vectors.items()}
+        return rank_all(queries, scorers)
 
 
 class RetrievalSystem(TrainingSystem):
@@ -207,7 +262,7 @@ class RetrievalSystem(TrainingSystem):
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
         """The scored pairs of a part and their loss."""
-        return self.retrieval.evaluator.score(reports, part, self.pair_loss)
+        return self.retrieval.score_pairs_of(reports, part, self.pair_loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
         """The thresholds to choose from."""
@@ -238,7 +293,6 @@ class RetrievalSystem(TrainingSystem):
     def validate(self, reports: Embedded) -> None:
         """Scores the validation pairs, ranks and, while fitting, chooses the threshold."""
         fitting = self.trainer.state.fn == "fit"
-        evaluator = self.retrieval.evaluator
         scored = self.score(reports, "val")
         if fitting and not self.locks_threshold:
             self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
@@ -250,9 +304,9 @@ class RetrievalSystem(TrainingSystem):
             # From now on, and in the checkpoint of this epoch; its own F1 was at the threshold before.
             self.locked_f1 = metrics["f1"]
             self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
-        self.log_metrics("val", protocol_metrics(evaluator.rank(reports, "val"), "score"))
+        self.log_metrics("val", protocol_metrics(self.retrieval.rank_queries(reports, "val"), "score"))
         if fitting:
-            self.log_metrics("val", evaluator.ranker_metrics(reports))
+            self.log_metrics("val", self.retrieval.ranker_metrics(reports))
         self.encoded = []
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -271,7 +325,7 @@ class RetrievalSystem(TrainingSystem):
         scored = {part: self.score(reports, part) for part in evaluated}
         part = evaluated[-1]
         self.scores = {name: pairs.table for name, pairs in scored.items()}
-        self.rankings = self.retrieval.evaluator.rank(reports, part, self.ranks_text)
+        self.rankings = self.retrieval.rank_queries(reports, part, self.ranks_text)
         self.embedded = reports.n_id.cpu().numpy(), reports.z.cpu().numpy()
         self.log(f"{part}/loss", scored[part].loss)
         self.log_metrics(part, scored[part].metrics(float(self.threshold)))

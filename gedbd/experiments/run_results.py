@@ -30,9 +30,9 @@ from gedbd.evaluation.result_tables import (
     verdict_on_queries,
 )
 from gedbd.evaluation.trec import write_guide, write_qrels, write_run
-from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import CAPTIONS, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
+from gedbd.experiments.training_task import EvaluationResult
 from gedbd.io.command_output import is_json_asked, print_table, record
 from gedbd.io.console import print_hanging, print_line, print_path, printable, stage
 from gedbd.io.files import write_text

@@ -3,13 +3,17 @@
 ``conf/task`` names the class of each task.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import pandas as pd
 import pytorch_lightning as pl
 import torch
 from hydra.utils import get_class
+from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
@@ -18,10 +22,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from gedbd.configuration.command_words import section_of
-from gedbd.configuration.option_types import plain_options
 from gedbd.corpora.corpus import Corpus
-from gedbd.experiments.evaluation_result import EvaluationResult
+from gedbd.evaluation.display_names import display_name
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
+from gedbd.retrieval.ranking_metrics import Ranking
+from gedbd.retrieval.ranking_tasks import RankingTask
 
 # The sections of ``conf/train.yaml`` that a training by Lightning reads.
 TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})
@@ -30,6 +35,61 @@ READ_BY_ALL = frozenset(
     {"task", "dataset", "data_dir", "cache_dir", "seed", "seeds", "json", "logger", "hydra"}
     | {"bughub_subset"}  # of the datasets of bughub
 )
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """The result of a run.
+
+    Attributes:
+        corpus: The reports.
+        parts: ``(N,)`` part of each report.
+        pairs: All pairs of the run.
+        predictions: Scored pairs of ``val`` and of the reported part, with ids and titles.
+        part: The part to report.
+        methods: Column of scores of each method, by method id, see ``gedbd.evaluation.display_names``; the first method
+            is the run's own.
+        threshold: Score from which on the run calls a pair a duplicate.
+        queries: The queries of the part, by protocol.
+        rankings: Rankings of the queries, by protocol and method id.
+        tsne: A t-SNE projection of reports with ids and titles, if there are vectors.
+        title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
+        figures: Captions and figures, by name, that only this task has, such as ``tag_network``.
+        own_name: Name of the run's own method for readers, where it is not that of its id.
+    """
+
+    corpus: Corpus
+    parts: np.ndarray
+    pairs: pd.DataFrame
+    predictions: pd.DataFrame
+    part: str
+    methods: Mapping[str, str]
+    threshold: float
+    queries: Mapping[str, RankingTask] = field(default_factory=dict)
+    rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
+    tsne: pd.DataFrame | None = None
+    title_cosines: tuple[np.ndarray, np.ndarray] | None = None
+    figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
+    own_name: str | None = None
+
+    def name_of(self, method: str) -> str:
+        """Name of a method for readers."""
+        is_own = method == next(iter(self.methods))
+        return self.own_name if self.own_name and is_own else display_name(method)
+
+    def with_names(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A copy of a table to show: its column ``method`` holds names for readers."""
+        return table.assign(method=table["method"].map(self.name_of))
+
+
+def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -> pd.DataFrame:
+    """Adds ids and titles of the reports whose row numbers are in the columns ``first`` and ``second``."""
+    named = table.reset_index(drop=True)
+    for number, column in enumerate((first, second), start=1):
+        chosen = corpus.reports.iloc[named[column]]
+        named[f"id_{number}"] = chosen["id"].to_numpy()
+        named[f"title_{number}"] = chosen["title"].to_numpy()
+    return named
 
 
 class TrainingSetup(NamedTuple):
@@ -134,50 +194,30 @@ class DeclaresUnreadSections(Protocol):
     unread_without: Mapping[str, frozenset[str]]
 
 
-def check_sections(
-    cfg: DictConfig,
-    given: Sequence[str],
-    choices: Mapping[str, str],
-    compose: Callable[[Sequence[str]], DictConfig],
-) -> None:
+def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, str]) -> None:
     """Checks that the command line sets nothing that the task ignores; a task that declares no sections passes.
 
     Args:
         cfg: The composed configuration, not resolved.
         given: The command line: values (``patience=5``) and choices of groups (``trainer=gpu``).
         choices: The chosen file of each group.
-        compose: Composes the configuration with a command line.
 
     Raises:
-        ValueError: If an option of the command line, or of an experiment, is in a section that the task does not read.
+        ValueError: If an option of the command line is in a section that the task does not read.
     """
     task = get_class(cfg.task._target_)
     chosen = f"task={choices['task']}"
-
-    def refuse_unread(unread: Sequence[str], subject: str, kept: Sequence[str]) -> None:
-        for word in given:
-            if section_of(word) in unread:
-                raise ValueError(f"{subject} does not use the section {section_of(word)}: leave {word} out")
-        # The file of a group, such as pairs=pk or experiment=, may set further sections.
-        files = [word for word in given if word not in kept and word.partition("=")[0].lstrip("+") in choices]
-        if not (files and unread):
-            return
-        options, defaults = plain_options(compose(given)), plain_options(compose(kept))
-        for name in unread:
-            if options[name] != defaults.get(name):
-                setters = [word for word in files if plain_options(compose([*kept, word]))[name] != defaults.get(name)]
-                what = next(iter(setters), f"what sets {name}")
-                raise ValueError(f"{subject} does not use the section {name}: leave {what} out")
-
-    if isinstance(task, DeclaresSections):
-        unread = [str(name) for name in cfg if name not in task.reads | READ_BY_ALL]
-        refuse_unread(unread, chosen, [chosen])
+    unread: dict[str, str] = {}  # what does not read each section
     if isinstance(task, DeclaresUnreadSections):
-        # An experiment may set what its task reads, before the command line sets the option to null.
-        kept = [word for word in given if section_of(word) in ("task", "experiment")]
         for option, sections in task.unread_without.items():
             if cfg.task.get(option) is None:
-                refuse_unread(sorted(sections), f"{chosen} with task.{option}=null", kept)
+                unread |= dict.fromkeys(sections, f"{chosen} with task.{option}=null")
+    if isinstance(task, DeclaresSections):
+        unread |= dict.fromkeys((str(name) for name in cfg if name not in task.reads | READ_BY_ALL), chosen)
+    for word in given:
+        section = "trainer" if section_of(word) == "debug" else section_of(word)
+        if section in unread:
+            raise ValueError(f"{unread[section]} does not use the section {section}: leave {word} out")
 
 
 class WholeBatchData(pl.LightningDataModule):

@@ -10,10 +10,9 @@ from torch.nn.functional import normalize
 from gedbd.evaluation.pairwise import score_grid
 from gedbd.experiments.distributed import join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.retrieval_system import RetrievalSystem, ScoredPairs
+from gedbd.experiments.retrieval_system import Embedded, RetrievalSystem, ScoredPairs, distinct
 from gedbd.losses import Loss, loss_of_pairs
 from gedbd.questions.question_data import QuestionBatch, QuestionsDataModule
-from gedbd.retrieval.vectors import Embedded, distinct
 
 HEADS = ("sigmoid", "residual")
 

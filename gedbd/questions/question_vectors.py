@@ -9,7 +9,7 @@ from gedbd.corpora.fields import tags_of
 from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.retrieval.scorers.table_vectors import FittedTableVectors, TableVectors, TagVectors
+from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
 from gedbd.text.words import without_stop_words
 
 Form = Literal["separate", "joined"]
@@ -32,6 +32,8 @@ class TitleBody:
         ValueError: If the form is unknown.
     """
 
+    warnings_: tuple[str, ...] = ()
+
     def __init__(
         self,
         encoder: LoadedEncoder,
@@ -52,6 +54,9 @@ class TitleBody:
     def dim(self) -> int:
         """Size of a document's vector: 2H, or H if title and body are joined."""
         return self.encoder.model.features * (1 if self.form == "joined" else 2)
+
+    def fit(self, documents: pd.DataFrame) -> None:
+        """Does nothing, as the encoder is not trained."""
 
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """Unit vectors of titles beside those of bodies, or of the joined texts.
@@ -133,10 +138,9 @@ def read_questions(
         )
     if tag_vectors is not None:  # before the texts, which take long
         tag_vectors.fit(tags_seen)
-    if isinstance(vectors, FittedTableVectors):
-        vectors.fit(table)  # contents of all documents, no labels
+    vectors.fit(table)  # contents of all documents, no labels
     text = vectors.encode(table)
-    warnings = vectors.warnings_ if isinstance(vectors, FittedTableVectors) else ()
+    warnings = vectors.warnings_
     answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)
     if tag_vectors is None:
         return Questions(text, text.shape[1], tags, answered, warnings)

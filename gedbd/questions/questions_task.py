@@ -11,11 +11,10 @@ from rich.console import Console
 
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.evaluation.display_names import FROZEN
-from gedbd.experiments.evaluation_result import EvaluationResult
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_system import trained_result
 from gedbd.experiments.run_training import train_system
-from gedbd.experiments.training_task import TRAINING_SECTIONS, TrainingSetup
+from gedbd.experiments.training_task import TRAINING_SECTIONS, EvaluationResult, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import check_labels
 from gedbd.questions.question_data import QuestionsDataModule

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 from gedbd.evaluation.display_names import (
     ALWAYS_DUPLICATE,
@@ -28,7 +29,6 @@ from gedbd.evaluation.result_tables import (
 from gedbd.evaluation.significance import Comparison
 from gedbd.retrieval.ranking_metrics import Ranking, rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:

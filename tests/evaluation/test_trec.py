@@ -3,11 +3,11 @@ from collections import defaultdict
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from gedbd.retrieval.inverted_index import TAIL, InvertedIndex
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.inverted_index import TAIL, InvertedIndex, Vocabulary, words
 
 
 def build(texts, step=None):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from small_reports import PrecomputedScores
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
@@ -16,7 +17,7 @@ from gedbd.retrieval.ranking_metrics import (
     ranking_metrics,
 )
 from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
-from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores
+from gedbd.retrieval.scorers.scorer_contract import BLOCK
 
 WINDOWS = [None, 3, 12]
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.retrieval.ranking_metrics import rank
@@ -14,7 +15,6 @@ from gedbd.retrieval.ranking_tasks import (
     generic_words,
     words_of,
 )
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 
 LINKS = Links(pd.DataFrame({"query": [0, 0, 2], "document": [1, 3, 2]}), 3, 4)
 

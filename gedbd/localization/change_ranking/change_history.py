@@ -12,7 +12,7 @@ import pandas as pd
 from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, is_source, is_test, read_tables
 from gedbd.localization.change_ranking.report_words import WordCounts
 from gedbd.retrieval.growing_arrays import RaggedArray
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.words import CodeWords
 
 UNKNOWN = -1

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gedbd.io.console import track
 from gedbd.retrieval.growing_arrays import RaggedArray
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.diffs import FILE_HEADER, NEW_HUNK, DiffReader
 from gedbd.text.words import CodeWords
 

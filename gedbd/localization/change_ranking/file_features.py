@@ -10,7 +10,7 @@ from gedbd.localization.change_ranking.change_history import ChangeHistory, Chan
 from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, WordCounts, report_words
 from gedbd.retrieval.growing_arrays import RaggedArray, list_positions
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.words import CodeWords
 
 MAX_SIMILAR = 10  # fixes whose reports count as similar to a query

@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.console import track
+from gedbd.retrieval.inverted_index import short_texts
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.word_vectors import Word2Vec
-from gedbd.retrieval.vocabulary import short_texts
 
 MAX_DRAWS = 20
 ENCODED_AT_ONCE = 256

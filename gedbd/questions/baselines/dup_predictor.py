@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.console import track
 from gedbd.questions.baselines.dupe import MAX_CHARACTERS, TermVectors, tag_vectors
+from gedbd.retrieval.inverted_index import short_texts
 from gedbd.retrieval.scorers.bm25 import has_words
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
-from gedbd.retrieval.vocabulary import short_texts
 
 BATCH_SIZE = 1024
 MIN_PROGRESS_BATCHES = 3

@@ -8,7 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
-from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
+from gedbd.retrieval.inverted_index import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")

@@ -14,13 +14,12 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.io.console import item_progress
 from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.growing_arrays import RaggedArray
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import FirstStage, QueryScores, find_candidates
-from gedbd.retrieval.reports.known_groups import GrowingGroups, KnownGroups
+from gedbd.retrieval.reports.first_stage import FirstStage, GrowingGroups, KnownGroups, QueryScores, find_candidates
 from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
-from gedbd.retrieval.vocabulary import Vocabulary
 
 Result = TypeVar("Result")
 BLOCK_QUERIES = 64  # reports that are replayed at once

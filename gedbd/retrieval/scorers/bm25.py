@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from gedbd.retrieval.inverted_index import InvertedIndex
+from gedbd.retrieval.inverted_index import MAX_CHARACTERS, InvertedIndex, Vocabulary, short_texts, words
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, Scorer, ScorerInputs
-from gedbd.retrieval.vocabulary import MAX_CHARACTERS, Vocabulary, short_texts, words
 from gedbd.text.diffs import change_fields
 from gedbd.text.words import CodeWords, find_words
 

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 from sklearn.feature_extraction.text import CountVectorizer
 
+from gedbd.retrieval.inverted_index import MAX_CHARACTERS
 from gedbd.retrieval.scorers.bm25 import COUNTED, has_words
 from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs, linked_groups
 from gedbd.retrieval.scorers.simple_scorers import FieldAgreement
-from gedbd.retrieval.vocabulary import MAX_CHARACTERS
 
 TITLE_WEIGHT = 3.0  # of the title's counts; the description's is 1
 TITLE_B = 0.5  # discount of long titles, 0 for none to 1

@@ -124,15 +124,6 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class PairScorer(Protocol):
-    """A scorer that scores single pairs other than by looking up one of its N scores."""
-
-    def score_pairs(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Scores of pairs, ``(P,), (P,) -> (P,)``."""
-        ...
-
-
-@runtime_checkable
 class TwoStageScorer(Protocol):
     """A scorer that orders the candidates of a first stage; what this misses, no order can find."""
 
@@ -183,28 +174,8 @@ class EarlierScorer(Scorer):
         """Scores of a query against the first ``before`` documents, ``(before,)``."""
 
 
-class PrecomputedScores(Scorer):
-    """Scores from elsewhere.
-
-    Args:
-        matrix: ``(Q, N)`` score of each query and document.
-    """
-
-    def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix = matrix
-
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
-
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)``."""
-        return np.asarray(self.matrix[rows])
-
-
 def pair_scores(scorer: Scorer, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Scores of single pairs, ``(P,), (P,) -> (P,)`` float32."""
-    if isinstance(scorer, PairScorer):
-        return np.asarray(scorer.score_pairs(queries, documents))
     unique, place = np.unique(queries, return_inverse=True)
     order = np.argsort(place, kind="stable")
     starts = np.arange(0, len(unique), BLOCK)

@@ -1,7 +1,7 @@
 """Scores by the cosine of vectors of whole documents, and of their tags."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,25 +14,20 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
 class TableVectors(Protocol):
-    """Turns documents into vectors."""
-
-    def encode(self, table: pd.DataFrame) -> np.ndarray:
-        """The vectors of N documents, ``(N, D)`` float32: in [title; body] each half has length 1, or 0 if empty."""
-        ...
-
-
-@runtime_checkable
-class FittedTableVectors(TableVectors, Protocol):
-    """Vectors that are learned from the corpus.
+    """Turns documents into vectors.
 
     Attributes:
-        warnings_: What was found while fitting and encoding.
+        warnings_: Warnings of fitting and encoding.
     """
 
     warnings_: tuple[str, ...]
 
     def fit(self, documents: pd.DataFrame) -> None:
-        """Learns from the contents of all documents, without labels."""
+        """Learns from the contents of all documents, without labels; does nothing if nothing is learned."""
+        ...
+
+    def encode(self, table: pd.DataFrame) -> np.ndarray:
+        """The vectors of N documents, ``(N, D)`` float32: in [title; body] each half has length 1, or 0 if empty."""
         ...
 
 
@@ -40,7 +35,7 @@ class TagVectors(Protocol):
     """Turns the tags of documents into vectors.
 
     Attributes:
-        warnings_: What was found while fitting and encoding.
+        warnings_: Warnings of fitting and encoding.
     """
 
     warnings_: tuple[str, ...]
@@ -84,11 +79,10 @@ class TableVectorScorer(Scorer):
         """
         if self.tags is not None:  # first, as it takes the least time to find out what is missing
             self.tags.fit(tags_of(inputs.documents)[: inputs.training_end])
-        if isinstance(self.vectors, FittedTableVectors):
-            self.vectors.fit(inputs.documents)
+        self.vectors.fit(inputs.documents)
         self.documents_ = self._encode(inputs.documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
-        self.warnings_ = self.vectors.warnings_ if isinstance(self.vectors, FittedTableVectors) else ()
+        self.warnings_ = self.vectors.warnings_
         if self.tags is not None:
             self.warnings_ += self.tags.warnings_
 

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.io.console import is_quiet, track
-from gedbd.retrieval.vocabulary import Vocabulary, words
+from gedbd.retrieval.inverted_index import Vocabulary, words
 from gedbd.text.words import URL
 
 BLOCK_TEXTS = 1000

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import find_groups
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.known_groups import KnownGroups
+from gedbd.retrieval.reports.first_stage import KnownGroups
 from gedbd.retrieval.reports.report_features import (
     FIELDS,
     TERM_KINDS,
@@ -18,7 +19,6 @@ from gedbd.retrieval.reports.report_features import (
     FeatureEncoder,
     ReportFeatures,
 )
-from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.index_store import FeatureRow, IndexStore, StoredVocabulary, check_features
 from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 

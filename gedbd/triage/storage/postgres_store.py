@@ -20,9 +20,9 @@ import numpy as np
 from gedbd.corpora.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
-from gedbd.retrieval.vocabulary import Vocabulary
 from gedbd.triage.storage.postgres_connections import ServerConnections, storable
 from gedbd.triage.storage.report_store import (
     TERM_COLUMNS,

@@ -12,8 +12,8 @@ import pandas as pd
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Filters, Report
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
+from gedbd.retrieval.inverted_index import words
 from gedbd.retrieval.reports.report_features import days_of
-from gedbd.retrieval.vocabulary import words
 
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"

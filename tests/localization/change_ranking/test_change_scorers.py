@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 from small_history import START, changed, commit, hunk
 from small_history import tables as tables_of
+from small_reports import PrecomputedScores
 
 from gedbd.localization.change_ranking.file_names import FileNames, FileRecency, NumFilesScorer, StackTraceHits
 from gedbd.localization.training.compared_methods import BestPart
 from gedbd.retrieval.scorers.bm25 import CodeBm25, StructuredBm25, structured_texts
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.text.words import CodeWords
 
 HISTORY = [  # the day, the message, and the lines of each file

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from small_history import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, START, links
+from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
@@ -22,7 +23,7 @@ from gedbd.localization.change_ranking.change_training import (
 from gedbd.localization.change_ranking.file_features import FILE_KINDS, FILE_SCORES
 from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.retrieval.scorers.bm25 import Bm25
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 
 def mean_reciprocal_rank(corpus, scores) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import GRANULARITIES
 from gedbd.corpora.relevance import Links
@@ -28,7 +29,7 @@ from gedbd.localization.training.localization_results import (
 from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.bm25 import Bm25
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 
 def links(pairs, num_queries, num_documents):

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 import gedbd.train
 from gedbd.localization.training.compared_methods import LearntOptions, MethodOptions, UnseenScores, with_other_texts
 from gedbd.localization.training.localization_output import FirstPretraining
 from gedbd.localization.training.localization_task import LocalizationTask
 from gedbd.retrieval.scorers.bm25 import Bm25
-from gedbd.retrieval.scorers.scorer_contract import PrecomputedScores
 from gedbd.retrieval.scorers.simple_scorers import Recency
 
 pytestmark = pytest.mark.integration

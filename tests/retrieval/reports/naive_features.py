@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 
+from gedbd.retrieval.inverted_index import words
 from gedbd.retrieval.reports.report_features import FIELDS
 from gedbd.retrieval.scorers.simple_scorers import field_values
-from gedbd.retrieval.vocabulary import words
 from gedbd.text.words import find_error_lines, find_identifiers
 
 NAN = float("nan")

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.feature_store import FeatureStore
 from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
 from gedbd.retrieval.reports.report_history import ReportHistory
-from gedbd.retrieval.vocabulary import Vocabulary
+from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 WORDS = ["crash", "paste", "picture", "mail", "lost", "folder", "slow", "start", "menu", "print", "sync", "login"]
 NAMES = ["MailStore.openAll", "draft_count", "0x00ff", "MT5202", "pasteTable"]
@@ -84,3 +85,16 @@ def stored(features: ReportFeatures, count: int | None = None) -> FeatureStore:
     store = FeatureStore(features.vectors.shape[1])
     store.add(features.take(list(range(len(features) if count is None else count))))
     return store
+
+
+class PrecomputedScores(Scorer):
+    """The scores of a matrix ``(Q, N)``."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        pass
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.matrix[rows])

@@ -8,8 +8,7 @@ from small_reports import hand_made, some_features, some_links, some_reports, st
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports import feature_store
 from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, candidate_features, relative
-from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.known_groups import KnownGroups
+from gedbd.retrieval.reports.first_stage import KnownGroups, QueryScores, find_candidates
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -5,8 +5,7 @@ import torch
 from gedbd.encoders.backend import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.encoders.openvino_backend import OpenVino
-from gedbd.retrieval.cross_encoder import CrossEncoderOptions, PairExample
-from gedbd.retrieval.reports.cross_scores import CrossScores
+from gedbd.retrieval.reports.cross_scores import CrossEncoderOptions, CrossScores, PairExample
 from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]

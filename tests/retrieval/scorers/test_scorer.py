@@ -1,11 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import PrecomputedScores
 
 from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer, cosines
 from gedbd.retrieval.scorers.rep import Bm25F, Rep
-from gedbd.retrieval.scorers.scorer_contract import BLOCK, PrecomputedScores, ScorerInputs, pair_scores
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, ScorerInputs, pair_scores
 from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, Recency
 
 NO_TRAIN = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)

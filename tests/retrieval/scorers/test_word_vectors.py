@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.scorers.word_vectors import (
     MAX_WORDS,
     Doc2Vec,
@@ -16,7 +17,6 @@ from gedbd.retrieval.scorers.word_vectors import (
     number_words,
     start_vector,
 )
-from gedbd.retrieval.vocabulary import Vocabulary
 
 TITLES = ["crash of editor", "printer prints slowly", "editor crash", "", "unheard"]
 BODIES = ["the editor crash https://x.org/crash", "printer", "", "", ""]

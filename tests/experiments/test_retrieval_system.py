@@ -6,14 +6,26 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.experiments.retrieval_system import RetrievalEvaluator, RetrievalSystem, ScoredPairs
+from gedbd.experiments.retrieval_system import (
+    Embedded,
+    RetrievalData,
+    RetrievalSystem,
+    ScoredPairs,
+    cosine,
+    distinct,
+    positions_among,
+    spread,
+)
 from gedbd.losses import CosineEmbeddingLoss, loss_of_pairs
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.vectors import Embedded
 
 # Reports 0 and 2 are a group. Cosines: .6 of (0, 1), 1 of (0, 2), .6 of (1, 2).
 Z = torch.tensor([[1.0, 0.0], [0.6, 0.8], [1.0, 0.0]])
 PAIRS = pd.DataFrame({"earlier": [0, 1, 0], "later": [2, 2, 1], "label": [1, 0, 0], "part": ["val", "val", "test"]})
+
+
+def data(group: np.ndarray, queries: dict | None = None) -> RetrievalData:
+    return RetrievalData(PAIRS, group, np.zeros(len(group)), queries, ("val", "test"))
 
 
 @pytest.fixture
@@ -22,9 +34,7 @@ def reports() -> Embedded:
 
 
 def test_pairs_of_a_part_are_scored_by_hand(reports):
-    scored = RetrievalEvaluator(np.array([0, 1, 0]), PAIRS, {}).score(
-        reports, "val", partial(loss_of_pairs, CosineEmbeddingLoss(0.5))
-    )
+    scored = data(np.array([0, 1, 0])).score_pairs_of(reports, "val", partial(loss_of_pairs, CosineEmbeddingLoss(0.5)))
     np.testing.assert_allclose(scored.table["score"], [1.0, 0.6], atol=1e-6)
     assert scored.loss.item() == pytest.approx((0.0 + 0.1) / 2, abs=1e-6)
     assert 0.6 < scored.best_threshold() <= 1
@@ -35,9 +45,9 @@ def test_pairs_of_a_part_are_scored_by_hand(reports):
 def test_queries_are_ranked_where_there_are_any(reports, make_corpus):
     corpus = make_corpus([0, 1, 0])
     queries = {"test": {"earlier": EarlierReports.find(corpus, np.array([False, False, True]))}}
-    evaluator = RetrievalEvaluator(corpus.group, PAIRS, queries)
-    assert evaluator.rank(reports, "val") == {}
-    rankings = evaluator.rank(reports, "test", text_too=True)
+    retrieval = data(corpus.group, queries)
+    assert retrieval.rank_queries(reports, "val") == {}
+    rankings = retrieval.rank_queries(reports, "test", text_too=True)
     assert {name: ranking.queries["rank"].tolist() for name, ranking in rankings["earlier"].items()} == {
         "score": [1],
         "score_text": [1],
@@ -54,7 +64,7 @@ class Validated(RetrievalSystem):
 
     @property
     def retrieval(self):
-        return SimpleNamespace(evaluator=RetrievalEvaluator(np.array([0]), PAIRS, {}))
+        return data(np.array([0]))
 
     def score(self, scores, part):
         return ScoredPairs(pd.DataFrame({"score": scores, "label": [1, 0]}), torch.tensor(0.0))
@@ -85,3 +95,50 @@ def test_a_locked_threshold_is_that_of_the_best_epoch_so_far():
     again = Validated()
     again.on_load_checkpoint(kept)
     assert again.locked_f1 == pytest.approx(2 / 3)
+
+
+def unit(count: int, dim: int = 5) -> np.ndarray:
+    vectors = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_distinct_reports_are_those_of_numpy():
+    generator = np.random.default_rng(0)
+    rows = generator.integers(0, 50, size=200)
+    vectors = generator.normal(size=(200, 3))
+    expected, first = np.unique(rows, return_index=True)
+    n_id, kept = distinct(torch.from_numpy(rows), torch.from_numpy(vectors))
+    assert (n_id.numpy() == expected).all()
+    assert (kept.numpy() == vectors[first]).all()
+
+
+def test_positions_among_sorted_rows():
+    n_id = torch.tensor([2, 7, 9, 12])
+    assert positions_among(n_id, np.array([9, 2, 12, 9])).tolist() == [2, 0, 3, 2]
+    assert positions_among(n_id, np.array([[7, 2], [12, 12]])).tolist() == [[1, 0], [3, 3]]
+
+
+@pytest.mark.parametrize("missing", [1, 8, 13])
+def test_a_report_without_a_vector_is_refused(missing):
+    message = "reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches"
+    with pytest.raises(ValueError, match=message):
+        positions_among(torch.tensor([2, 7, 9, 12]), np.array([7, missing]))
+
+
+def test_cosines_of_pairs():
+    vectors = unit(6)
+    index = np.array([[0, 5, 3], [4, 5, 1]])
+    scores = cosine(torch.from_numpy(vectors), torch.from_numpy(index))
+    assert isinstance(scores, np.ndarray)
+    expected = [vectors[a] @ vectors[b] for a, b in index.T]
+    assert scores == pytest.approx(expected, abs=1e-6)
+    assert scores[1] == pytest.approx(1)
+
+
+def test_reports_left_out_score_nothing_and_the_others_their_cosine():
+    vectors, rows = unit(3), np.array([6, 1, 4])
+    scores = spread(rows, vectors, 8).scores(np.array([1, 6]))
+    assert scores.shape == (2, 8)
+    assert scores.dtype == np.float32
+    assert (scores[:, [0, 2, 3, 5, 7]] == 0).all()
+    assert scores[:, rows] == pytest.approx(vectors[[1, 0]] @ vectors.T, abs=1e-6)
