@@ -10,7 +10,7 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
@@ -18,7 +18,6 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.scorers.dense_scorer import cosines
-from gedbd.sampling.splits import TEST, TRAIN, VAL
 from gedbd.triage.backtesting.replay import unknown_reasons
 
 PARTS = (TRAIN, VAL, TEST)

@@ -13,10 +13,10 @@ from rich.console import Console
 
 import gedbd.commands.index
 import gedbd.train
+from gedbd.corpora.corpus import TEST, TRAIN
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.prepare import prepare_data
 from gedbd.experiments.resuming import trained_epochs
-from gedbd.sampling.splits import TEST, TRAIN
 
 pytestmark = pytest.mark.integration
 

@@ -18,13 +18,14 @@ from hydra.utils import instantiate
 from local_server import running
 from run_commands import commands_in
 
+from gedbd.corpora.corpus import TEST
 from gedbd.encoders import export_formats
 from gedbd.encoders.export_formats import read_onnx
 from gedbd.experiments.run_folder import SCHEMA, find_run
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
-from gedbd.sampling.splits import TEST, split_corpus
+from gedbd.sampling.splits import split_corpus
 
 pytestmark = pytest.mark.integration
 

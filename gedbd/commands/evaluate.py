@@ -16,8 +16,8 @@ def main(cfg: DictConfig) -> float:
     with gc_paused():
         import pytorch_lightning as pl
 
+        from gedbd.corpora.corpus import PARTS
         from gedbd.experiments.run_results import report, show_verdict
-        from gedbd.sampling.splits import PARTS
 
     folder = Path(cfg.run)
     console = open_console()

@@ -17,6 +17,12 @@ COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_li
 HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
 # Columns of a table of fixes, text: a report, and a commit, a file, or the commit whose files are to be searched.
 FIX_COLUMNS = ("bug_id", "fix_commit", "path", "base_commit")
+# The parts of a split and their numbers, ascending in time.
+PARTS = ("train", "val", "test")
+TRAIN = 0
+VAL = 1
+TEST = 2
+OUTSIDE = -1
 
 
 @dataclass(frozen=True)

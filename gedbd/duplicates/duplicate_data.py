@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TRAIN, Corpus
 from gedbd.duplicates.graph.adjacency import SparseAdjacency
 from gedbd.duplicates.graph.title_graph import TitleGraph
 from gedbd.experiments.retrieval_system import RetrievalData
@@ -18,7 +18,6 @@ from gedbd.experiments.training_task import name_reports
 from gedbd.losses import StepLabels
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, SamplerInputs
-from gedbd.sampling.splits import TRAIN
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
 

@@ -10,6 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
+from gedbd.corpora.corpus import TRAIN
 from gedbd.corpora.templates import Text
 from gedbd.duplicates.duplicate_data import DuplicateDataModule
 from gedbd.duplicates.duplicate_system import DuplicateSystem
@@ -24,7 +25,6 @@ from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, Evalu
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import Loss, check_labels
 from gedbd.sampling.batches import Batches
-from gedbd.sampling.splits import TRAIN
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagEncoder

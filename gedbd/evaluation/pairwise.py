@@ -13,8 +13,8 @@ from torchmetrics.functional.classification import (
     binary_recall,
 )
 
+from gedbd.corpora.corpus import TEST
 from gedbd.retrieval.scorers.scorer_contract import linked_groups
-from gedbd.sampling.splits import TEST
 
 GRID = np.round(np.arange(0, 1.025, 0.05), 2)
 METRICS = ("precision", "recall", "f1", "accuracy", "average_precision")

@@ -10,6 +10,7 @@ import pandas as pd
 from hydra.utils import get_class
 from rich.console import Console
 
+from gedbd.corpora.corpus import PARTS, TEST, VAL
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import PreparedData, prepare_corpus
 from gedbd.experiments.run_folder import NOT_ENCODING, PREDICTIONS, Run, check_corpus, read_saved
@@ -17,7 +18,6 @@ from gedbd.io.console import print_line, stage
 from gedbd.io.files import whole_folder, write_text
 from gedbd.io.table_files import write_parquet
 from gedbd.retrieval.ranking_tasks import RankingTask
-from gedbd.sampling.splits import PARTS, TEST, VAL
 
 SECTIONS = ("labels", "pairs", "ranking")
 PAIR = ["id_1", "id_2", "label", "part"]

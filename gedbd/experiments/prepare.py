@@ -12,13 +12,13 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning import seed_everything
 from rich.console import Console
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import PARTS, TRAIN, VAL, Corpus
 from gedbd.corpora.templates import Text
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.sampling.splits import PARTS, TRAIN, VAL, keep_assigned, split_corpus
+from gedbd.sampling.splits import keep_assigned, split_corpus
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import PARTS, Corpus
 from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
 from gedbd.experiments.distributed import join
@@ -19,7 +19,6 @@ from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.sampling.splits import PARTS
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagNetwork

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from gedbd.corpora.corpus import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.experiments.retrieval_system import RetrievalData
 from gedbd.losses import StepLabels
@@ -17,7 +18,6 @@ from gedbd.questions.question_vectors import Questions
 from gedbd.retrieval.ranking_tasks import RankingTask
 from gedbd.retrieval.scorers.scorer_contract import linked_groups
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler
-from gedbd.sampling.splits import TRAIN
 
 Draw = Callable[[np.random.Generator], np.ndarray | None]
 """Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""

@@ -9,6 +9,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from rich.console import Console
 
+from gedbd.corpora.corpus import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.evaluation.display_names import FROZEN
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
@@ -22,7 +23,6 @@ from gedbd.questions.question_negatives import Negatives
 from gedbd.questions.question_system import QuestionsSystem, check_head, make_head, method_id
 from gedbd.questions.question_vectors import Form, TitleBody, read_questions
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
-from gedbd.sampling.splits import TRAIN
 
 
 class QuestionsTask:

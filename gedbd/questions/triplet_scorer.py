@@ -6,6 +6,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 
+from gedbd.corpora.corpus import TRAIN
 from gedbd.experiments.optimizers import adam, constant
 from gedbd.losses import Loss, check_labels
 from gedbd.questions.question_data import QuestionsDataModule
@@ -15,7 +16,6 @@ from gedbd.questions.question_vectors import read_questions
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
-from gedbd.sampling.splits import TRAIN
 
 
 class TripletScorer(Scorer):

@@ -401,3 +401,9 @@ def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
         return np.full(len(before), len(created_at), dtype=np.int64)
     # "left": a document of the same time is not earlier.
     return np.asarray(created_at.searchsorted(before, side="left"), dtype=np.int64)
+
+
+def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
+    """At most ``max_count`` evenly spaced integers of ``range(first, end)``: two of 3, 4, 5 are 3, 5."""
+    count = min(end - first, max_count)
+    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))

@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import OUTSIDE, TEST, VAL, Corpus
 from gedbd.corpora.feedback import ACCEPT, feedback_table
-from gedbd.sampling.splits import OUTSIDE, TEST, VAL, Split
+from gedbd.sampling.splits import Split
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import OUTSIDE, PARTS, TRAIN, Corpus
 from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
-from gedbd.sampling.splits import OUTSIDE, PARTS, TRAIN, PairSplit, Split, split_corpus
+from gedbd.sampling.splits import PairSplit, Split, split_corpus
 
 MAX_DRAW_ROUNDS = 200
 POSITIVES = ("all", "marked")

@@ -10,16 +10,9 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus, Documents, keep_first
+from gedbd.corpora.corpus import OUTSIDE, PARTS, TEST, TRAIN, VAL, Corpus, Documents, keep_first
 from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.relevance import Groups
-
-PARTS = ("train", "val", "test")
-# Part numbers, ascending in time.
-TRAIN = 0
-VAL = 1
-TEST = 2
-OUTSIDE = -1
 
 
 class Split(Protocol):
@@ -345,9 +338,3 @@ class Labels:
         # A group may reach into validation and test, where its number stays.
         hidden = (parts == TRAIN) & np.isin(corpus.group, dropped)
         return np.where(hidden, np.arange(len(corpus)), corpus.group)
-
-
-def evenly_spaced(first: int, end: int, max_count: int) -> np.ndarray:
-    """At most ``max_count`` evenly spaced integers of ``range(first, end)``: two of 3, 4, 5 are 3, 5."""
-    count = min(end - first, max_count)
-    return np.unique(np.linspace(first, end - 1, count).round().astype(np.int64))

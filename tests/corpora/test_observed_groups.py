@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.corpus import TEST, TRAIN, VAL
 from gedbd.sampling.pairs import PairSampler, positive_pairs
-from gedbd.sampling.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, Labels, TimeSplit, split_corpus
+from gedbd.sampling.splits import FoldSplit, GroupSplit, Labels, TimeSplit, split_corpus
 
 SPLITS = [TimeSplit(0.6, 0.8), GroupSplit(0.25, 0.25), FoldSplit(4)]
 FRACTIONS = [0.05, 0.1, 0.3, 0.5, 0.9, 1.0]

@@ -4,9 +4,10 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from gedbd.corpora.corpus import TEST, TRAIN, VAL
 from gedbd.evaluation.pairwise import audit_leak, leak_warning
 from gedbd.sampling.pairs import PairSampler
-from gedbd.sampling.splits import TEST, TRAIN, VAL, FoldSplit, GroupSplit, PairSplit, TimeSplit, split_corpus
+from gedbd.sampling.splits import FoldSplit, GroupSplit, PairSplit, TimeSplit, split_corpus
 
 LEAK_FREE = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), FoldSplit(4, fold=1)]
 

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from gedbd.corpora.corpus import PARTS
 from gedbd.experiments.baseline_run import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
 from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs, record_overrides, save_run
 from gedbd.experiments.run_results import report
 from gedbd.retrieval.scorers.simple_scorers import Constant
-from gedbd.sampling.splits import PARTS
 
 
 def settings(**changed: object) -> dict:

@@ -5,9 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.corpus import PARTS, TRAIN
 from gedbd.corpora.relevance import Links
 from gedbd.sampling.pairs import PairSampler, positive_pairs
-from gedbd.sampling.splits import PARTS, TRAIN, GroupSplit, PairSplit, TimeSplit, split_corpus
+from gedbd.sampling.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 
 SPLITS = [TimeSplit(0.5, 0.75), GroupSplit(0.25, 0.25), PairSplit()]
 

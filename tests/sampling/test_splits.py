@@ -5,14 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import Corpus, Documents
+from gedbd.corpora.corpus import OUTSIDE, TEST, TRAIN, VAL, Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.sampling.pairs import PairSampler
 from gedbd.sampling.splits import (
-    OUTSIDE,
-    TEST,
-    TRAIN,
-    VAL,
     FileSplit,
     FoldSplit,
     GroupSplit,

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import PARTS, Corpus
 from gedbd.experiments.training_task import WholeBatchData
 from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_inputs import (
@@ -26,7 +26,6 @@ from gedbd.localization.code_encoder.code_inputs import (
 from gedbd.localization.code_encoder.masking import MLM, Sample, Sampler, Shares, TokenVocabulary, find_priors
 from gedbd.localization.flow_graph.parse import method_graph
 from gedbd.sampling.batches import LengthBatchSampler
-from gedbd.sampling.splits import PARTS
 
 MIN_PROGRESS_METHODS = 200
 NO_ROWS = np.zeros(0, dtype=np.int64)

@@ -15,7 +15,7 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TRAIN, Corpus
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.pretrained import max_positions
 from gedbd.evaluation.figures import epoch_curves
@@ -45,7 +45,7 @@ from gedbd.localization.code_encoder.pretraining_data import (
     read_inputs,
 )
 from gedbd.localization.code_encoder.pretraining_system import REDUCTIONS, PretrainingSystem
-from gedbd.sampling.splits import TRAIN, keep_assigned, split_corpus
+from gedbd.sampling.splits import keep_assigned, split_corpus
 
 MAX_DISTANCE = 40  # farther nodes count as this far
 NO_PAIRS = (0, 0)

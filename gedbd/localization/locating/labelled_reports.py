@@ -20,7 +20,7 @@ from gedbd.localization.change_ranking.change_training import (
 )
 from gedbd.localization.change_ranking.file_features import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
-from gedbd.sampling.splits import evenly_spaced
+from gedbd.retrieval.ranking_tasks import evenly_spaced
 
 REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
 

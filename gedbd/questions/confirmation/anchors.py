@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
 from gedbd.corpora.fields import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.io.console import track
@@ -23,7 +23,6 @@ from gedbd.questions.confirmation.link_history import (
 from gedbd.questions.confirmation.regression_methods import AnchorData
 from gedbd.questions.question_vectors import TitleBody
 from gedbd.retrieval.scorers.table_vectors import TagVectors
-from gedbd.sampling.splits import TEST, TRAIN, VAL
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)

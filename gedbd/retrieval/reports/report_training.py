@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TRAIN, VAL, Corpus
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists
 from gedbd.retrieval.feature_ranker import ModelOptions
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
-from gedbd.sampling.splits import TRAIN, VAL
 
 MAX_CANDIDATES = 100  # of a training query, in the order of the first stage: those below teach little
 MIN_STOPPING_QUERIES = 100  # with fewer, the number of rounds is not chosen by the latest ones

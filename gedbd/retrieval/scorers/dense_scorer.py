@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.corpus import PARTS, TRAIN, VAL
 from gedbd.corpora.templates import Text
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.sampling.splits import PARTS, TRAIN, VAL
 
 MIN_THREADED_ROWS = 10_000
 NUM_THREADS = min(4, os.cpu_count() or 1)

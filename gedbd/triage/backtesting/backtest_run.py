@@ -15,7 +15,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
 from gedbd.evaluation.significance import share_columns
 from gedbd.experiments.prepare import EncodedCorpus, PreparedData, encode_corpus
 from gedbd.experiments.report.judging import ACCEPT, REJECT, UNCLEAR, Judging, Verdict
@@ -27,7 +27,6 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.sampling.splits import TEST, TRAIN, VAL
 from gedbd.triage.backtesting.backtest_page import (
     fill_targets,
     next_step,

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TEST, Corpus
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, find_dialect
 from gedbd.corpora.relevance import Groups
 from gedbd.experiments.report.judging import ACCEPT, PAIR, REJECT, UNCLEAR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.io.table_files import plain_cell
-from gedbd.sampling.splits import TEST
 
 JUDGEMENTS = "judgements.csv"  # downloaded from the page
 TO_JUDGE = "to_judge.csv"  # written by the backtest with an empty column verdict

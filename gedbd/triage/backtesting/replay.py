@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import PARTS, TEST, TRAIN, VAL, Corpus
 from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.io.console import stage
+from gedbd.retrieval.ranking_tasks import evenly_spaced
 from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
-from gedbd.sampling.splits import PARTS, TEST, TRAIN, VAL, evenly_spaced
 from gedbd.triage.triage_model import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

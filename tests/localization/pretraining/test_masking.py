@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gedbd.corpora.corpus import Documents
+from gedbd.corpora.corpus import TEST, TRAIN, VAL, Documents
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, attention_mask
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
@@ -45,7 +45,6 @@ from gedbd.localization.code_encoder.pretraining_data import (
 )
 from gedbd.localization.code_encoder.pretraining_task import BaseRates, keys_of, starting_point
 from gedbd.localization.readers.java_sources import read_java_sources
-from gedbd.sampling.splits import TEST, TRAIN, VAL
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.corpus import TRAIN, VAL, Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.reports.first_stage import MAX_GROUPS
 from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
-from gedbd.sampling.splits import TRAIN, VAL
 
 LINEAR = RankerOptions(kind="linear")
 PAIRS = 12  # of training

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.corpus import TEST, TRAIN, VAL
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.experiments.report.judging import Verdict
-from gedbd.sampling.splits import TEST, TRAIN, VAL
 from gedbd.triage.backtesting.backtest_run import joined_groups, verdicts_of, with_judgements
 from gedbd.triage.backtesting.judgements import find_judgements, joined, read_judgements, with_accepted
 from gedbd.triage.backtesting.suggestions import Suggestions, at_thresholds
