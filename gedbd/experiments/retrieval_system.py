@@ -368,7 +368,7 @@ def trained_result(
     reports = corpus.reports.iloc[tsne.pop("row")]
     figures = {}
     if network is not None:
-        from gedbd.evaluation.tag_figure import CAPTION, tag_network  # few runs have a network
+        from gedbd.experiments.tag_figure import CAPTION, tag_network  # few runs have a network
 
         figures["tag_network"] = (CAPTION, tag_network(network))
     untrained = rank_all(queries, {"score_frozen": frozen})

@@ -32,7 +32,7 @@ from gedbd.evaluation.figures import (
     title_cosines,
     training_curves,
 )
-from gedbd.evaluation.tag_figure import strongest_edges, tag_network
+from gedbd.experiments.tag_figure import strongest_edges, tag_network
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.1, -0.4], dtype=np.float32)
 LABELS = np.array([1, 0, 0, 1, 0, 0])
