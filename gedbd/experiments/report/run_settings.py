@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from omegaconf import OmegaConf
 
 from gedbd.configuration.command_words import option_of
 from gedbd.evaluation.display_names import display_name
@@ -24,8 +23,6 @@ NO_SETTING = (
 )
 NO_SETTING_BELOW = ("logger.", "hydra.", "debug.")
 IN_BASE = ("encoder", "graph", "fusion")  # the first words of a label say these where they differ with them
-SEED_OPTIONS = ("seed", "fold")  # follow the run's seed unless they are typed
-SEED_FOLDER = re.compile(r"/seed_\d+(/|$)")
 CONTENTS = "dataset.contents"  # named only where nothing else differs
 CONTENTS_SHOWN = 8  # characters of the corpus' fingerprint
 
@@ -162,11 +159,9 @@ def query_metrics(table: pd.DataFrame) -> dict[str, float]:
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
-    """Groups runs with the same options but for their seed, in the order of each setting's first run.
+    """Groups runs with the same typed options but for their seed, in the order of each setting's first run.
 
-    The options that count are those that were typed for any run of the corpus: they are compared by the values in the
-    saved configurations, so that a default is equal to the same value typed. Of several runs with the same setting and
-    seed, the newest counts; the others are in ``Setting.repeated``.
+    Of several runs with the same setting and seed, the newest counts; the others are in ``Setting.repeated``.
     """
     runs = list(runs)
     # Labels name the options that differ among trainings of one corpus, or among runs of one baseline.
@@ -181,31 +176,20 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
 def _settings_of_kind(runs: list[Run]) -> list[Setting]:
     """The settings of the trainings of one corpus, or of the runs of one baseline on it."""
     typed = [_typed_options(run) for run in runs]
-    configs = [OmegaConf.to_container(run.config) for run in runs]
-    options: list[dict[str, str]] = [{} for _ in runs]
-    names = list(dict.fromkeys(name for words in typed for name in words))
-    for name in names:
-        values = [_value(config, name, names) for config in configs]
-        texts = _texts(name, values, [words.get(name) for words in typed])
-        for run_options, text in zip(options, texts, strict=True):
-            run_options[name] = text
-    members: dict[Any, list[int]] = {}
-    for place, run in enumerate(runs):
-        options[place][CONTENTS] = (run.fingerprint or "")[:CONTENTS_SHOWN]
-        members.setdefault((run.label, run.fingerprint, *options[place].items()), []).append(place)
-    firsts = [places[0] for places in members.values()]
-    named = _named([runs[place].label for place in firsts], [options[place] for place in firsts])
-    return [
-        _setting([runs[place] for place in places], options[places[0]], names)
-        for places, names in zip(members.values(), named, strict=True)
-    ]
-
-
-def _setting(runs: list[Run], options: dict[str, str], named: list[str]) -> Setting:
-    newest = {int(run.config.seed): run for run in sorted(runs, key=lambda run: run.finished_at)}
-    chosen = [newest[seed] for seed in sorted(newest)]
-    folders = {run.folder for run in chosen}
-    return Setting(runs[0].label, options, named, chosen, [run for run in runs if run.folder not in folders])
+    names = list(dict.fromkeys(name for values in typed for name in values))
+    members: dict[Any, list[Run]] = {}
+    for run, values in zip(runs, typed, strict=True):
+        options = {name: values.get(name, "") for name in names} | {CONTENTS: (run.fingerprint or "")[:CONTENTS_SHOWN]}
+        members.setdefault((run.label, run.fingerprint, tuple(options.items())), []).append(run)
+    every = [dict(options) for _, _, options in members]
+    named = _named([base for base, _, _ in members], every)
+    settings = []
+    for (base, _, _), options, shown, group in zip(members, every, named, members.values(), strict=True):
+        newest = {int(run.config.seed): run for run in sorted(group, key=lambda run: run.finished_at)}
+        chosen = [newest[seed] for seed in sorted(newest)]
+        folders = {run.folder for run in chosen}
+        settings.append(Setting(base, options, shown, chosen, [run for run in group if run.folder not in folders]))
+    return settings
 
 
 def _typed_options(run: Run) -> dict[str, str]:
@@ -214,61 +198,19 @@ def _typed_options(run: Run) -> dict[str, str]:
     for word in run.overrides:
         name = option_of(word)
         if name not in NO_SETTING and not name.startswith(NO_SETTING_BELOW):
-            typed[name] = word.partition("=")[2]
             # A baseline with the encoder of a run names the folder of one seed: those of all seeds are one setting.
-            typed[name] = re.sub(rf"/seed_{run.config.seed}(?=/|$)", "", typed[name])
+            value = re.sub(rf"/seed_{run.config.seed}(?=/|$)", "", word.partition("=")[2])
+            typed[name] = _number_text(value)
     return typed
 
 
-def _value(config: Any, name: str, names: list[str]) -> Any:
-    """The value of an option in a configuration, None if it has none; of a section what no other option sets."""
-    value = config
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return _rest(value, name, names) if isinstance(value, dict) else value
-
-
-def _rest(section: dict[Any, Any], name: str, names: list[str]) -> dict[Any, Any]:
-    """A section without the options that count by themselves, and without those that follow the seed."""
-    return {
-        key: _rest(value, f"{name}.{key}", names) if isinstance(value, dict) else value
-        for key, value in section.items()
-        if f"{name}.{key}" not in names and key not in SEED_OPTIONS
-    }
-
-
-def _texts(name: str, values: list[Any], typed: list[str | None]) -> list[str]:
-    """How the value of an option is written for each run: equal texts are equal values; "" is a default.
-
-    A number, text or list is compared by its value in the configuration. By what was typed are compared a section, a
-    preset that is no section, and what follows the seed: the seeds of splits, and folders of seeds.
-    """
-    keys = list(map(_comparable, values))
-    written = {key: text for key, text in reversed(list(zip(keys, typed, strict=True))) if text is not None}
-    if any(isinstance(value, dict) for value in values):
-        return [text or written.get(key, "") for key, text in zip(keys, typed, strict=True)]
-    in_folder_of_seed = any(isinstance(value, str) and SEED_FOLDER.search(value) for value in values)
-    if in_folder_of_seed or name.rpartition(".")[2] in SEED_OPTIONS or all(value is None for value in values):
-        return [text or "" for text in typed]
-    texts = {key: written.get(key, _text(value)) for key, value in zip(keys, values, strict=True)}
-    if len(set(texts.values())) < len(texts):
-        texts = {key: _text(value) for key, value in zip(keys, values, strict=True)}
-    return [texts[key] for key in keys]
-
-
-def _comparable(value: Any) -> str:
-    """A key for comparison: 1 equals 1.0, but neither ``True`` nor ``"1"``."""
-    if isinstance(value, dict):
-        return repr(sorted((str(key), _comparable(inner)) for key, inner in value.items()))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return repr(float(value)) if is_number else repr(value)
-
-
-def _text(value: Any) -> str:
-    """A value as the command line takes it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return f"[{','.join(map(_text, value))}]" if isinstance(value, list) else str(value)
+def _number_text(value: str) -> str:
+    """A number in one form, such as 0.001 for 1e-3; other values as they are typed."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def _named(bases: list[str], options: list[dict[str, str]]) -> list[list[str]]:
