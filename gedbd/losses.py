@@ -27,14 +27,11 @@ class StepLabels(NamedTuple):
 
 
 class Loss(Protocol):
-    """A loss of the vectors of a batch.
+    """A loss of the vectors of a batch."""
 
-    Attributes:
-        reads: The labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
-            ``triplets``. A loss that reads groups compares all reports of a batch, so a larger batch has more
-            negatives; batches of several devices are not combined.
-    """
-
+    # the labels that it reads: ``pairs`` (``edge_label_index`` and ``edge_label``), ``groups`` (``group``) or
+    # ``triplets``. A loss that reads groups compares all reports of a batch, so a larger batch has more negatives;
+    # batches of several devices are not combined.
     reads: frozenset[str]
 
     def __call__(self, z: Tensor, step: StepLabels) -> Tensor:

@@ -45,19 +45,12 @@ class Option:
 
 @dataclass
 class CommandFile:
-    """The content of a command's file in ``conf/``.
+    """The content of a command's file in ``conf/``."""
 
-    Attributes:
-        about: What the command does, from the comment at the top.
-        examples: Command lines, from the same comment.
-        groups: The default choice of each group.
-        options: The command's own options.
-    """
-
-    about: str = ""
-    examples: list[str] = field(default_factory=list)
-    groups: dict[str, str | None] = field(default_factory=dict)
-    options: list[Option] = field(default_factory=list)
+    about: str = ""  # what the command does, from the comment at the top
+    examples: list[str] = field(default_factory=list)  # command lines, from the same comment
+    groups: dict[str, str | None] = field(default_factory=dict)  # the default choice of each group
+    options: list[Option] = field(default_factory=list)  # the command's own options
 
 
 def command_help(name: str) -> str:

@@ -68,21 +68,13 @@ SIDES = ("run", "against")  # of a comparison: each may be a list of paths
 
 
 class Bounds(NamedTuple):
-    """The numbers that an option may have.
+    """The numbers that an option may have."""
 
-    Attributes:
-        low: The lowest number.
-        high: The highest number.
-        whole: Whether they are whole numbers.
-        above: Whether ``low`` itself is excluded.
-        below: Whether ``high`` itself is excluded.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    whole: bool = False
-    above: bool = False
-    below: bool = False
+    low: float = -math.inf  # the lowest number
+    high: float = math.inf  # the highest number
+    whole: bool = False  # whether they are whole numbers
+    above: bool = False  # whether ``low`` itself is excluded
+    below: bool = False  # whether ``high`` itself is excluded
 
     def problem(self, value: Any) -> str | None:
         """What a value must be; None if it is within the bounds."""

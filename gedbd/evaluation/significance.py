@@ -17,22 +17,14 @@ MIN_BOOTSTRAP_CLUSTERS = 30
 
 @dataclass(frozen=True)
 class Comparison:
-    """A metric of two runs on the same queries or pairs.
+    """A metric of two runs on the same queries or pairs."""
 
-    Attributes:
-        first: Value of the first run.
-        second: Value of the second run.
-        difference: First less second.
-        low: Lower end of the difference's bootstrap interval; ``high`` is the upper end.
-        p_value: P value of Wilcoxon's signed-rank test over queries, 1 if all values are equal; None for F1.
-    """
-
-    first: float
-    second: float
-    difference: float
-    low: float
+    first: float  # value of the first run
+    second: float  # value of the second run
+    difference: float  # first less second
+    low: float  # lower end of the difference's bootstrap interval; ``high`` is the upper end
     high: float
-    p_value: float | None
+    p_value: float | None  # P value of Wilcoxon's signed-rank test over queries, 1 if all values are equal; None for F1
 
     def columns(self, name: str) -> dict[str, float]:
         """The difference and its interval as ``<name>``, ``<name>_low`` and ``<name>_high``."""

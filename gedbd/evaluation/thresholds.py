@@ -39,36 +39,22 @@ REASONS = {
 
 @dataclass(frozen=True)
 class TargetResult:
-    """The result for one precision target, on test reports that were not used to choose the threshold.
+    """The result for one precision target, on test reports that were not used to choose the threshold."""
 
-    Attributes:
-        target_precision: Desired share of right suggestions.
-        threshold: Lowest probability of a suggestion, chosen on the validation split; None if there is none.
-        status: ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates``
-            to find one (see ``duplicates_needed``), or ``not measured`` without a backtest.
-        suggestions: Number of suggestions on test reports, without unknown ones.
-        right: Number of right suggestions.
-        precision: Right suggestions divided by all; None without suggestions.
-        precision_low: Lower end of its 95% interval.
-        precision_high: Upper end of its 95% interval.
-        first: Day of the first test report, as 2024-01-31; None for a corpus without dates.
-        last: Day of the last test report.
-        unknown: Number of suggestions that are not known to be right or wrong.
-        list_length: Number of matches of a suggestion: it is right if one of them is, and its probability is the sum of
-            theirs.
-    """
-
-    target_precision: float
-    threshold: float | None
+    target_precision: float  # desired share of right suggestions
+    threshold: float | None  # lowest probability of a suggestion, chosen on the validation split; None if there is none
+    # ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates`` to find
+    # one (see ``duplicates_needed``), or ``not measured`` without a backtest
     status: str
-    suggestions: int = 0
-    right: int = 0
-    precision: float | None = None
-    precision_low: float | None = None
-    precision_high: float | None = None
-    first: str | None = None
-    last: str | None = None
-    unknown: int = 0
+    suggestions: int = 0  # number of suggestions on test reports, without unknown ones
+    right: int = 0  # number of right suggestions
+    precision: float | None = None  # right suggestions divided by all; None without suggestions
+    precision_low: float | None = None  # lower end of its 95% interval
+    precision_high: float | None = None  # upper end of its 95% interval
+    first: str | None = None  # day of the first test report, as 2024-01-31; None for a corpus without dates
+    last: str | None = None  # day of the last test report
+    unknown: int = 0  # number of suggestions that are not known to be right or wrong
+    # number of matches of a suggestion: it is right if one of them is, and its probability is the sum of theirs
     list_length: int = 1
 
     @property

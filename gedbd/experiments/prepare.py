@@ -27,23 +27,14 @@ MATMUL_PRECISIONS = ("highest", "high", "medium")
 
 
 class PreparedData(NamedTuple):
-    """A corpus ready for training and evaluation.
+    """A corpus ready for training and evaluation."""
 
-    Attributes:
-        corpus: N reports; those that come after all parts are left out.
-        parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
-        observed_group: ``(N,)`` groups as far as training may see them.
-        pairs: The table of ``PairSampler.sample``.
-        queries: What is ranked, by part and protocol.
-        warnings: Warnings for the user.
-    """
-
-    corpus: Corpus
-    parts: np.ndarray
-    observed_group: np.ndarray
-    pairs: pd.DataFrame
-    queries: dict[str, dict[str, RankingTask]]
-    warnings: tuple[str, ...] = ()
+    corpus: Corpus  # N reports; those that come after all parts are left out
+    parts: np.ndarray  # ``(N,)`` part of each report: 0 train, 1 val, 2 test
+    observed_group: np.ndarray  # ``(N,)`` groups as far as training may see them
+    pairs: pd.DataFrame  # the table of ``PairSampler.sample``
+    queries: dict[str, dict[str, RankingTask]]  # what is ranked, by part and protocol
+    warnings: tuple[str, ...] = ()  # warnings for the user
 
     def with_larger_training(self) -> "PreparedData":
         """The same data with the validation reports in the training set."""
@@ -105,15 +96,10 @@ def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
 
 
 class EncodedCorpus(NamedTuple):
-    """The vectors of a corpus.
+    """The vectors of a corpus."""
 
-    Attributes:
-        vectors: ``(N, D)`` unit rows.
-        warnings: Warnings of the text template, in sentences for the user.
-    """
-
-    vectors: np.ndarray
-    warnings: tuple[str, ...]
+    vectors: np.ndarray  # ``(N, D)`` unit rows
+    warnings: tuple[str, ...]  # warnings of the text template, in sentences for the user
 
 
 @stage("encode the reports")

@@ -32,17 +32,11 @@ PairLoss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class Embedded(NamedTuple):
-    """Distinct reports that were encoded.
+    """Distinct reports that were encoded."""
 
-    Attributes:
-        n_id: ``(U,)`` their rows in the corpus, ascending.
-        z: ``(U, D)`` their fused vectors, of length 1.
-        z_text: ``(U, D)`` their text vectors, of length 1.
-    """
-
-    n_id: Tensor
-    z: Tensor
-    z_text: Tensor
+    n_id: Tensor  # ``(U,)`` their rows in the corpus, ascending
+    z: Tensor  # ``(U, D)`` their fused vectors, of length 1
+    z_text: Tensor  # ``(U, D)`` their text vectors, of length 1
 
 
 class ScoredPairs(NamedTuple):

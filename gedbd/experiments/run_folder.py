@@ -311,15 +311,10 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
 
 
 class RunWeights(NamedTuple):
-    """The weights of a trained encoder.
+    """The weights of a trained encoder."""
 
-    Attributes:
-        test: Encode the test part, and an index.
-        val: Encode the validation part: weights that have not learned from it.
-    """
-
-    test: Path
-    val: Path
+    test: Path  # encode the test part, and an index
+    val: Path  # encode the validation part: weights that have not learned from it
 
 
 def run_weights(cfg: DictConfig) -> RunWeights:
@@ -330,11 +325,7 @@ def run_weights(cfg: DictConfig) -> RunWeights:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a training or a baseline. Its files are read when they are needed.
-
-    Attributes:
-        folder: The run folder.
-    """
+    """One run of a training or a baseline. Its files are read when they are needed."""
 
     folder: Path
 
@@ -499,17 +490,11 @@ def _read_table(path: Path) -> "pd.DataFrame":
 
 
 class FoundRuns(NamedTuple):
-    """The runs in some folders, in the order of their paths.
+    """The runs in some folders, in the order of their paths."""
 
-    Attributes:
-        finished: Finished runs.
-        unfinished: Folders of unfinished runs.
-        outdated: One line for each finished run that another version of gedbd has made, see ``check_schema``.
-    """
-
-    finished: list[Run]
-    unfinished: list[Path]
-    outdated: list[str]
+    finished: list[Run]  # finished runs
+    unfinished: list[Path]  # folders of unfinished runs
+    outdated: list[str]  # one line for each finished run that another version of gedbd has made, see ``check_schema``
 
 
 def find_runs(paths: list[Path]) -> FoundRuns:

@@ -56,17 +56,11 @@ PREDICTION_COLUMNS = (
 
 
 class ResultTables(NamedTuple):
-    """What is derived from an evaluation result.
+    """What is derived from an evaluation result."""
 
-    Attributes:
-        predictions: Scored pairs with ``predicted`` and ``group``.
-        tables: ``results``, ``ranking`` (with a suffix for further protocols) and ``examples``.
-        audit: The leak audit.
-    """
-
-    predictions: pd.DataFrame
-    tables: dict[str, pd.DataFrame]
-    audit: dict[str, float]
+    predictions: pd.DataFrame  # scored pairs with ``predicted`` and ``group``
+    tables: dict[str, pd.DataFrame]  # ``results``, ``ranking`` (with a suffix for further protocols) and ``examples``
+    audit: dict[str, float]  # the leak audit
 
 
 @stage("write tables and figures")

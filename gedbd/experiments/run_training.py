@@ -59,15 +59,10 @@ from gedbd.retrieval.ranking_metrics import metric_names
 
 
 class Trained(NamedTuple):
-    """A training that has ended, while its loggers are open.
+    """A training that has ended, while its loggers are open."""
 
-    Attributes:
-        is_first: Whether this process is the one that writes results.
-        loggers: Loggers of the run.
-    """
-
-    is_first: bool
-    loggers: list[Logger]
+    is_first: bool  # whether this process is the one that writes results
+    loggers: list[Logger]  # loggers of the run
 
 
 @contextmanager

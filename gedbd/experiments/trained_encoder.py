@@ -49,17 +49,11 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> No
 
 
 class Export(NamedTuple):
-    """An exported encoder.
+    """An exported encoder."""
 
-    Attributes:
-        texts: How many texts were encoded with it and with gedbd.
-        difference: The largest difference of their vectors' numbers.
-        options: By which gedbd's commands load it from the hub; none where it was not exported for the hub.
-    """
-
-    texts: int
-    difference: float
-    options: list[str]
+    texts: int  # how many texts were encoded with it and with gedbd
+    difference: float  # the largest difference of their vectors' numbers
+    options: list[str]  # by which gedbd's commands load it from the hub; none where it was not exported for the hub
 
 
 @stage("export and check")

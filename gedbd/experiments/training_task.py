@@ -39,38 +39,26 @@ READ_BY_ALL = frozenset(
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The result of a run.
+    """The result of a run."""
 
-    Attributes:
-        corpus: The reports.
-        parts: ``(N,)`` part of each report.
-        pairs: All pairs of the run.
-        predictions: Scored pairs of ``val`` and of the reported part, with ids and titles.
-        part: The part to report.
-        methods: Column of scores of each method, by method id, see ``gedbd.evaluation.display_names``; the first method
-            is the run's own.
-        threshold: Score from which on the run calls a pair a duplicate.
-        queries: The queries of the part, by protocol.
-        rankings: Rankings of the queries, by protocol and method id.
-        tsne: A t-SNE projection of reports with ids and titles, if there are vectors.
-        title_cosines: Cosines of some pairs of titles, raw and reduced, if there is a graph.
-        figures: Captions and figures, by name, that only this task has, such as ``tag_network``.
-        own_name: Name of the run's own method for readers, where it is not that of its id.
-    """
-
-    corpus: Corpus
-    parts: np.ndarray
-    pairs: pd.DataFrame
-    predictions: pd.DataFrame
-    part: str
+    corpus: Corpus  # the reports
+    parts: np.ndarray  # ``(N,)`` part of each report
+    pairs: pd.DataFrame  # all pairs of the run
+    predictions: pd.DataFrame  # scored pairs of ``val`` and of the reported part, with ids and titles
+    part: str  # the part to report
+    # column of scores of each method, by method id, see ``gedbd.evaluation.display_names``; the first method is the
+    # run's own
     methods: Mapping[str, str]
-    threshold: float
-    queries: Mapping[str, RankingTask] = field(default_factory=dict)
+    threshold: float  # score from which on the run calls a pair a duplicate
+    queries: Mapping[str, RankingTask] = field(default_factory=dict)  # the queries of the part, by protocol
+    # rankings of the queries, by protocol and method id
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
-    tsne: pd.DataFrame | None = None
+    tsne: pd.DataFrame | None = None  # a t-SNE projection of reports with ids and titles, if there are vectors
+    # cosines of some pairs of titles, raw and reduced, if there is a graph
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
+    # captions and figures, by name, that only this task has, such as ``tag_network``
     figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
-    own_name: str | None = None
+    own_name: str | None = None  # name of the run's own method for readers, where it is not that of its id
 
     def name_of(self, method: str) -> str:
         """Name of a method for readers."""
@@ -93,35 +81,21 @@ def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -
 
 
 class TrainingSetup(NamedTuple):
-    """What a trainer runs.
+    """What a trainer runs."""
 
-    Attributes:
-        data: Serves batches for training, validation and test.
-        system: The model. Logs ``val/loss``, ``val/threshold`` and the metrics of ``val``.
-        corpus: The reports; its fingerprint is stored with the run.
-        ranked_protocols: Protocols of the ranking metrics that validation logs.
-    """
-
-    data: pl.LightningDataModule
-    system: pl.LightningModule
-    corpus: Corpus
-    ranked_protocols: tuple[str, ...]
+    data: pl.LightningDataModule  # serves batches for training, validation and test
+    system: pl.LightningModule  # the model. Logs ``val/loss``, ``val/threshold`` and the metrics of ``val``.
+    corpus: Corpus  # the reports; its fingerprint is stored with the run
+    ranked_protocols: tuple[str, ...]  # protocols of the ranking metrics that validation logs
 
 
 class GivenObjects(NamedTuple):
-    """Objects in Python that a training takes instead of, or besides, those of the configuration.
+    """Objects in Python that a training takes instead of, or besides, those of the configuration."""
 
-    Attributes:
-        corpus: The reports, instead of those of the section ``dataset``; None for these.
-        loss: Instead of that of the section ``loss``, likewise.
-        callbacks: Further callbacks.
-        loggers: Further loggers.
-    """
-
-    corpus: Corpus | None = None
-    loss: nn.Module | None = None
-    callbacks: tuple[Callback, ...] = ()
-    loggers: tuple[Logger, ...] = ()
+    corpus: Corpus | None = None  # the reports, instead of those of the section ``dataset``; None for these
+    loss: nn.Module | None = None  # instead of that of the section ``loss``, likewise
+    callbacks: tuple[Callback, ...] = ()  # further callbacks
+    loggers: tuple[Logger, ...] = ()  # further loggers
 
 
 NO_OBJECTS = GivenObjects()

@@ -20,25 +20,15 @@ MISSING_IS_NAN = 2
 
 
 class RegressionTree(NamedTuple):
-    """A decision tree of S splits and S + 1 leaves; split 0 is the root.
+    """A decision tree of S splits and S + 1 leaves; split 0 is the root."""
 
-    Attributes:
-        feature: ``(S,)`` number of the feature of each split.
-        threshold: ``(S,)`` values up to the threshold go left.
-        nan_left: ``(S,)`` bool, whether missing values go left.
-        left: ``(S,)`` left child: a split with a higher number, or a leaf: -1 is leaf 0, -2 is leaf 1.
-        right: ``(S,)`` right child, likewise.
-        value: ``(S + 1,)`` values of the leaves.
-        size: ``(S + 1,)`` numbers of training candidates in the leaves.
-    """
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    nan_left: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    value: np.ndarray
-    size: np.ndarray
+    feature: np.ndarray  # ``(S,)`` number of the feature of each split
+    threshold: np.ndarray  # ``(S,)`` values up to the threshold go left
+    nan_left: np.ndarray  # ``(S,)`` bool, whether missing values go left
+    left: np.ndarray  # ``(S,)`` left child: a split with a higher number, or a leaf: -1 is leaf 0, -2 is leaf 1
+    right: np.ndarray  # ``(S,)`` right child, likewise
+    value: np.ndarray  # ``(S + 1,)`` values of the leaves
+    size: np.ndarray  # ``(S + 1,)`` numbers of training candidates in the leaves
 
     def to_json(self) -> str:
         """The tree as a line of JSON."""
@@ -258,17 +248,11 @@ def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.nda
 
 
 class LabelledLists(NamedTuple):
-    """The candidates of Q queries.
+    """The candidates of Q queries."""
 
-    Attributes:
-        features: For each query ``(C_i, F)``; NaN is a missing value.
-        relevance: For each query ``(C_i,)`` whole numbers from 0.
-        weight: Sample weight of each query; None for equal weights.
-    """
-
-    features: Sequence[np.ndarray]
-    relevance: Sequence[np.ndarray]
-    weight: Sequence[float] | None = None
+    features: Sequence[np.ndarray]  # for each query ``(C_i, F)``; NaN is a missing value
+    relevance: Sequence[np.ndarray]  # for each query ``(C_i,)`` whole numbers from 0
+    weight: Sequence[float] | None = None  # sample weight of each query; None for equal weights
 
 
 def fit_boosted_trees(

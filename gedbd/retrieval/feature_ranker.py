@@ -16,13 +16,9 @@ Ranker = TypeVar("Ranker")
 
 
 class RankingModel(Protocol):
-    """Scores the candidates of one query.
+    """Scores the candidates of one query."""
 
-    Attributes:
-        kind: ``boosted`` or ``linear``.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # ``boosted`` or ``linear``
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Scores, ``(C, F) -> (C,)``."""
@@ -95,21 +91,13 @@ def standardised(features: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How the models of a ranker are trained.
+    """How the models of a ranker are trained."""
 
-    Attributes:
-        kind: ``boosted`` trees (LambdaMART), or a ``linear`` sum.
-        seed: Seed of all random choices.
-        num_seeds: Number of trainings whose mean boosted trees are.
-        rounds: Maximum number of trees of each training.
-        num_leaves: Maximum number of leaves of a tree.
-    """
-
-    kind: Literal["boosted", "linear"] = "boosted"
-    seed: int = 0
-    num_seeds: int = 3
-    rounds: int = 250
-    num_leaves: int = 15
+    kind: Literal["boosted", "linear"] = "boosted"  # ``boosted`` trees (LambdaMART), or a ``linear`` sum
+    seed: int = 0  # seed of all random choices
+    num_seeds: int = 3  # number of trainings whose mean boosted trees are
+    rounds: int = 250  # maximum number of trees of each training
+    num_leaves: int = 15  # maximum number of leaves of a tree
 
     def fit(self, lists: LabelledLists, num_seeds: int | None = None, **settings: Any) -> RankingModel:
         """Trains a model.

@@ -102,22 +102,14 @@ class Vocabulary:
 
 
 class Postings(NamedTuple):
-    """Rows and counts of each term: terms ascending, and the rows of each term ascending.
+    """Rows and counts of each term: terms ascending, and the rows of each term ascending."""
 
-    Attributes:
-        terms: ``(T,)``.
-        starts: ``(T + 1,)``: the rows of term number i are ``rows[starts[i] : starts[i + 1]]``.
-        rows: ``(P,)`` int32.
-        counts: ``(P,)``; empty where only the saturation is needed.
-        saturation: ``(P,)`` float32, the share of its idf that a term scores in a text, count / (norm + count), where
-            the mean length of texts is ``mean``.
-        mean: See there.
-    """
-
-    terms: np.ndarray
-    starts: np.ndarray
-    rows: np.ndarray
-    counts: np.ndarray
+    terms: np.ndarray  # ``(T,)``
+    starts: np.ndarray  # ``(T + 1,)``: the rows of term number i are ``rows[starts[i] : starts[i + 1]]``
+    rows: np.ndarray  # ``(P,)`` int32
+    counts: np.ndarray  # ``(P,)``; empty where only the saturation is needed
+    # ``(P,)`` float32, the share of its idf that a term scores in a text, count / (norm + count), where the mean length
+    # of texts is ``mean``
     saturation: np.ndarray
     mean: float
 
@@ -199,15 +191,10 @@ def length_norm(lengths: np.ndarray, mean: float) -> np.ndarray:
 
 
 class CommonTerms(NamedTuple):
-    """A table of the saturation of each common term in each text, see ``Postings``.
+    """A table of the saturation of each common term in each text, see ``Postings``."""
 
-    Attributes:
-        terms: ``(C,)``, ascending.
-        saturation: ``(C, N)`` float32.
-    """
-
-    terms: np.ndarray
-    saturation: np.ndarray
+    terms: np.ndarray  # ``(C,)``, ascending
+    saturation: np.ndarray  # ``(C, N)`` float32
 
     @staticmethod
     def chosen(sizes: np.ndarray, num_texts: int) -> np.ndarray:
@@ -234,21 +221,14 @@ class CommonTerms(NamedTuple):
 
 
 class IndexState(NamedTuple):
-    """What an index holds at one time; it is replaced, never changed.
+    """What an index holds at one time; it is replaced, never changed."""
 
-    Attributes:
-        lengths: ``(N,)`` how many terms each text has.
-        num_texts: How many of the texts exist, the removed ones left out.
-        num_terms: How many terms these have in all.
-        parts: The postings of all texts: read from a file, merged since, and the latest.
-        removed: The postings of the removed texts, which are in ``parts`` too.
-    """
-
-    lengths: np.ndarray
-    num_texts: int
-    num_terms: float
+    lengths: np.ndarray  # ``(N,)`` how many terms each text has
+    num_texts: int  # how many of the texts exist, the removed ones left out
+    num_terms: float  # how many terms these have in all
+    # the postings of all texts: read from a file, merged since, and the latest
     parts: tuple[Postings, Postings, Postings]
-    removed: Postings
+    removed: Postings  # the postings of the removed texts, which are in ``parts`` too
 
     @property
     def mean(self) -> float:

@@ -24,18 +24,15 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True)
 class Ranking:
-    """The result of ranking.
+    """The result of ranking."""
 
-    Attributes:
-        queries: One row a query: ``query`` (row), ``reachable`` (a relevant document is among the candidates), ``rank``
-            (distinct units, such as groups, up to and including the first relevant one; 0 if there is none),
-            ``average_precision`` over single documents, ``found`` (row of the first relevant document, -1 if none), and
-            for each K ``average_precision@K``: of the first K documents, over the K or fewer that could be found there.
-        top: The best ``MAX_DEPTH`` units of each query: ``query``, ``place`` (1 is best), ``candidate`` (row of the
-            unit's best document), ``score``.
-    """
-
+    # one row a query: ``query`` (row), ``reachable`` (a relevant document is among the candidates), ``rank`` (distinct
+    # units, such as groups, up to and including the first relevant one; 0 if there is none), ``average_precision`` over
+    # single documents, ``found`` (row of the first relevant document, -1 if none), and for each K
+    # ``average_precision@K``: of the first K documents, over the K or fewer that could be found there
     queries: pd.DataFrame
+    # the best ``MAX_DEPTH`` units of each query: ``query``, ``place`` (1 is best), ``candidate`` (row of the unit's
+    # best document), ``score``
     top: pd.DataFrame
 
 

@@ -20,20 +20,14 @@ TOP_K = (1, 5, 10, 20, 100)
 
 @dataclass(frozen=True)
 class ProtocolWords:
-    """The description of a protocol.
+    """The description of a protocol."""
 
-    Attributes:
-        heading: Heading of its results.
-        text: A paragraph, with ``{count}`` for the number of queries and ``{reachable}`` for the share of queries with
-            a relevant candidate.
-        unit: Unit of ranks, in the plural.
-        lacks: Requirement of a query, for the message "no report of part val has ...".
-    """
-
-    heading: str
+    heading: str  # heading of its results
+    # a paragraph, with ``{count}`` for the number of queries and ``{reachable}`` for the share of queries with a
+    # relevant candidate
     text: str
-    unit: str = "documents"
-    lacks: str = "a relevant candidate"
+    unit: str = "documents"  # unit of ranks, in the plural
+    lacks: str = "a relevant candidate"  # requirement of a query, for the message "no report of part val has ..."
 
     def paragraph(self, count: str, reachable: str) -> str:
         """The paragraph with its numbers."""
@@ -94,23 +88,14 @@ EARLIER_DOCUMENTS_WORDS = generic_words("earlier_documents")
 
 
 class RankingTask(ABC):
-    """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two.
+    """Queries with their candidates and relevant documents. Queries and documents are rows of one table or of two."""
 
-    Attributes:
-        queries: ``(Q,)`` rows of the query table.
-        top_k: Ranks K at which metrics are computed.
-        name: Id of the protocol, such as ``earlier``.
-        words: Description of the protocol.
-        warnings: Warnings for the user.
-        ranks_later: Whether documents that are created after the query are ranked too.
-    """
-
-    queries: np.ndarray
-    top_k: tuple[int, ...]
-    name: str
-    words: ProtocolWords
-    warnings: tuple[str, ...]
-    ranks_later: ClassVar[bool] = False
+    queries: np.ndarray  # ``(Q,)`` rows of the query table
+    top_k: tuple[int, ...]  # ranks K at which metrics are computed
+    name: str  # id of the protocol, such as ``earlier``
+    words: ProtocolWords  # description of the protocol
+    warnings: tuple[str, ...]  # warnings for the user
+    ranks_later: ClassVar[bool] = False  # whether documents that are created after the query are ranked too
 
     def __len__(self) -> int:
         """Number of queries Q."""
@@ -158,19 +143,14 @@ class EarlierReports(RankingTask):
     """Ranks the reports before each report with an earlier duplicate; ranks count groups.
 
     The protocol of "Duplicate Bug Report Detection: How Far Are We?" (TOSEM 2023).
-
-    Attributes:
-        queries: ``(Q,)`` rows of the queries. Candidates are the rows before: reports created earlier, or in the same
-            second with a lower id.
-        window_start: ``(Q,)`` the first row created within the window; 0 without a window.
-        group: ``(N,)`` group of every report.
-        top_k: Ranks K at which metrics are computed.
     """
 
+    # ``(Q,)`` rows of the queries. Candidates are the rows before: reports created earlier, or in the same second with
+    # a lower id.
     queries: np.ndarray
-    window_start: np.ndarray
-    group: np.ndarray
-    top_k: tuple[int, ...] = TOP_K
+    window_start: np.ndarray  # ``(Q,)`` the first row created within the window; 0 without a window
+    group: np.ndarray  # ``(N,)`` group of every report
+    top_k: tuple[int, ...] = TOP_K  # ranks K at which metrics are computed
     name: str = EARLIER
     words: ProtocolWords = EARLIER_WORDS
     warnings: tuple[str, ...] = ()
@@ -247,18 +227,12 @@ class ReportPool(RankingTask):
     """The reports of a split as queries and candidates of each other, of any date; ranks count reports.
 
     The protocol of "SBERT with Contrastive Learning + VLM Augmentation".
-
-    Attributes:
-        queries: ``(Q,)`` rows of the reports that have a duplicate in the pool.
-        pool: ``(R,)`` rows of all reports of the split.
-        group: ``(N,)`` group of every report.
-        top_k: Ranks K at which metrics are computed.
     """
 
-    queries: np.ndarray
-    pool: np.ndarray
-    group: np.ndarray
-    top_k: tuple[int, ...] = TOP_K
+    queries: np.ndarray  # ``(Q,)`` rows of the reports that have a duplicate in the pool
+    pool: np.ndarray  # ``(R,)`` rows of all reports of the split
+    group: np.ndarray  # ``(N,)`` group of every report
+    top_k: tuple[int, ...] = TOP_K  # ranks K at which metrics are computed
     name: str = TEST_POOL
     words: ProtocolWords = TEST_POOL_WORDS
     warnings: tuple[str, ...] = ()
@@ -295,25 +269,15 @@ class ReportPool(RankingTask):
 
 @dataclass(frozen=True)
 class CandidateSets(RankingTask):
-    """A set of candidates for each query; ranks count documents, or groups if there are any.
+    """A set of candidates for each query; ranks count documents, or groups if there are any."""
 
-    Attributes:
-        queries: ``(Q,)`` rows of the query table.
-        candidate_sets: For each query the rows of its candidates, ascending.
-        relevance: Which documents are relevant.
-        top_k: Ranks K at which metrics are computed.
-        name: Id of the protocol.
-        group: ``(N,)`` group of each document, or None. With groups, queries and documents are rows of one table, only
-            earlier documents are relevant, and ranks count groups.
-        words: See ``RankingTask``.
-        warnings: See ``RankingTask``.
-    """
-
-    queries: np.ndarray
-    candidate_sets: Sequence[np.ndarray]
-    relevance: Relevance
-    top_k: tuple[int, ...] = TOP_K
-    name: str = "candidate_sets"
+    queries: np.ndarray  # ``(Q,)`` rows of the query table
+    candidate_sets: Sequence[np.ndarray]  # for each query the rows of its candidates, ascending
+    relevance: Relevance  # which documents are relevant
+    top_k: tuple[int, ...] = TOP_K  # ranks K at which metrics are computed
+    name: str = "candidate_sets"  # id of the protocol
+    # ``(N,)`` group of each document, or None. With groups, queries and documents are rows of one table, only earlier
+    # documents are relevant, and ranks count groups.
     group: np.ndarray | None = None
     words: ProtocolWords = CANDIDATE_SETS_WORDS
     warnings: tuple[str, ...] = ()
@@ -351,21 +315,14 @@ class CandidateSets(RankingTask):
 
 @dataclass(frozen=True)
 class EarlierDocuments(RankingTask):
-    """Queries ranked against the documents of another table that were created before them; ranks count documents.
+    """Queries ranked against the documents of another table that were created before them; ranks count documents."""
 
-    Attributes:
-        queries: ``(Q,)`` rows of the query table.
-        num_earlier: ``(Q,)`` number of documents created before each query: candidates are rows 0..num_earlier-1.
-        relevance: Which documents are relevant.
-        top_k: Ranks K at which metrics are computed.
-        name: Id of the protocol.
-    """
-
-    queries: np.ndarray
+    queries: np.ndarray  # ``(Q,)`` rows of the query table
+    # ``(Q,)`` number of documents created before each query: candidates are rows 0..num_earlier-1
     num_earlier: np.ndarray
-    relevance: Relevance
-    top_k: tuple[int, ...] = TOP_K
-    name: str = "earlier_documents"
+    relevance: Relevance  # which documents are relevant
+    top_k: tuple[int, ...] = TOP_K  # ranks K at which metrics are computed
+    name: str = "earlier_documents"  # id of the protocol
     words: ProtocolWords = EARLIER_DOCUMENTS_WORDS
     warnings: tuple[str, ...] = ()
 

@@ -21,38 +21,23 @@ SCRIPT = Path(__file__).with_name("judge.js")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What somebody said of two reports.
+    """What somebody said of two reports."""
 
-    Attributes:
-        report: Id of the new report.
-        suggested: Id of the report that was suggested.
-        verdict: ``accept``: they are duplicates; ``reject``: they are not; ``unclear``: nobody can tell.
-        date: When, in UTC, as 2026-11-23T09:30:00.000Z; empty if unknown.
-    """
-
-    report: str
-    suggested: str
-    verdict: str
-    date: str = ""
+    report: str  # id of the new report
+    suggested: str  # id of the report that was suggested
+    verdict: str  # ``accept``: they are duplicates; ``reject``: they are not; ``unclear``: nobody can tell
+    date: str = ""  # when, in UTC, as 2026-11-23T09:30:00.000Z; empty if unknown
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How the verdicts of a page are kept.
+    """How the verdicts of a page are kept."""
 
-    Attributes:
-        key: Names this page in the browser's storage; pages of one run have the same.
-        file: Name of the file to download.
-        folder: Where the reader puts it.
-        command: The command that reads it.
-        given: The verdicts that this page was made with.
-    """
-
-    key: str
-    file: str
-    folder: str
-    command: str
-    given: Sequence[Verdict] = ()
+    key: str  # names this page in the browser's storage; pages of one run have the same
+    file: str  # name of the file to download
+    folder: str  # where the reader puts it
+    command: str  # the command that reads it
+    given: Sequence[Verdict] = ()  # the verdicts that this page was made with
 
     @property
     def given_values(self) -> list[dict[str, str]]:

@@ -39,24 +39,17 @@ MIN_LONG_CELL = 24  # characters
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report.
-
-    Attributes:
-        title: Heading.
-        text: One paragraph.
-        tables: Tables.
-        figures: Names, captions (also the alternative text) and figures, drawn or as PNG files.
-        asks_verdicts: Whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``,
-            get buttons for a verdict; see ``Judging``.
-        subject: Corpus and model, which its figures name that do not name theirs; empty for those of the page.
-    """
+    """A part of the report."""
 
     title: str
     text: str
     tables: list[pd.DataFrame] = field(default_factory=list)
+    # names, captions (also the alternative text) and figures, drawn or as PNG files
     figures: Sequence[tuple[str, str, Figure | Path]] = field(default_factory=list)
+    # whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``, get buttons for
+    # a verdict; see ``Judging``
     asks_verdicts: bool = False
-    subject: str = ""
+    subject: str = ""  # corpus and model, which its figures name that do not name theirs; empty for those of the page
 
 
 @dataclass(frozen=True)

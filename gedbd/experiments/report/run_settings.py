@@ -29,21 +29,14 @@ CONTENTS_SHOWN = 8  # characters of the corpus' fingerprint
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting and its runs, one a seed.
+    """One setting and its runs, one a seed."""
 
-    Attributes:
-        base: Encoder and method, or the baseline.
-        options: Every option that was typed for some run of its corpus and kind, with its value; "" for a default.
-        named: The options that its label names: those in which settings of its corpus and kind differ.
-        runs: One run of each seed, in the order of the seeds.
-        repeated: Older runs of the same seeds, which are left out.
-    """
-
-    base: str
+    base: str  # encoder and method, or the baseline
+    # every option that was typed for some run of its corpus and kind, with its value; "" for a default
     options: dict[str, str]
-    named: list[str]
-    runs: list[Run]
-    repeated: list[Run] = field(default_factory=list)
+    named: list[str]  # the options that its label names: those in which settings of its corpus and kind differ
+    runs: list[Run]  # one run of each seed, in the order of the seeds
+    repeated: list[Run] = field(default_factory=list)  # older runs of the same seeds, which are left out
 
     @property
     def label(self) -> str:

@@ -54,24 +54,15 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job.
+    """The state of a job."""
 
-    Attributes:
-        state: ``waiting``, ``running`` (or killed while it was), ``finished``, ``pruned``, ``failed`` or
-            ``interrupted``.
-        overrides: The options of the job, which identify it.
-        value: The value that the job returned.
-        seconds: Duration of its last start.
-        reason: Why it failed.
-        settings: A checksum of its resolved configuration.
-    """
-
+    # ``waiting``, ``running`` (or killed while it was), ``finished``, ``pruned``, ``failed`` or ``interrupted``
     state: str
-    overrides: tuple[str, ...]
-    value: float | None = None
-    seconds: float | None = None
-    reason: str | None = None
-    settings: str | None = None
+    overrides: tuple[str, ...]  # the options of the job, which identify it
+    value: float | None = None  # the value that the job returned
+    seconds: float | None = None  # duration of its last start
+    reason: str | None = None  # why it failed
+    settings: str | None = None  # a checksum of its resolved configuration
 
     @property
     def done(self) -> bool:

@@ -106,35 +106,21 @@ class CrossEncoder(nn.Module):
 
 
 class PairExample(NamedTuple):
-    """A training query.
-
-    Attributes:
-        query: Its row.
-        relevant: Row of its relevant candidate.
-        irrelevant: ``(C,)`` rows of irrelevant candidates that another ranker places near the top.
-    """
+    """A training query."""
 
     query: int
-    relevant: int
-    irrelevant: np.ndarray
+    relevant: int  # row of its relevant candidate
+    irrelevant: np.ndarray  # ``(C,)`` rows of irrelevant candidates that another ranker places near the top
 
 
 class CrossEncoderOptions(NamedTuple):
-    """How a cross-encoder is trained.
+    """How a cross-encoder is trained."""
 
-    Attributes:
-        negatives: Irrelevant candidates for each relevant one, drawn in each epoch.
-        epochs: Passes over the training queries.
-        lr: Learning rate, with linear decay to 0.
-        batch_size: Training queries in a batch.
-        seed: Seed of draws, order and dropout.
-    """
-
-    negatives: int = 7
-    epochs: int = 1
-    lr: float = 2e-5
-    batch_size: int = 4
-    seed: int = 0
+    negatives: int = 7  # irrelevant candidates for each relevant one, drawn in each epoch
+    epochs: int = 1  # passes over the training queries
+    lr: float = 2e-5  # learning rate, with linear decay to 0
+    batch_size: int = 4  # training queries in a batch
+    seed: int = 0  # seed of draws, order and dropout
 
 
 # Few steps are affordable on a CPU, so that they must be larger than those of a long training.

@@ -26,17 +26,11 @@ ROUNDING = 1e-4  # more than what rounding to single precision changes in a sum
 
 
 class KnownGroups(NamedTuple):
-    """Duplicate groups among the first n reports.
+    """Duplicate groups among the first n reports."""
 
-    Attributes:
-        group: ``(n,)`` group of each report; a report without a known duplicate is a group of its own.
-        members: The rows of each group of two and more, ascending.
-        size: ``(n,)`` how many reports the group of each number has.
-    """
-
-    group: np.ndarray
-    members: Mapping[int, np.ndarray]
-    size: np.ndarray
+    group: np.ndarray  # ``(n,)`` group of each report; a report without a known duplicate is a group of its own
+    members: Mapping[int, np.ndarray]  # the rows of each group of two and more, ascending
+    size: np.ndarray  # ``(n,)`` how many reports the group of each number has
 
     @classmethod
     def of(cls, group: np.ndarray) -> "KnownGroups":
@@ -189,41 +183,25 @@ class QueryScores:
 
 
 class Compared(NamedTuple):
-    """What was computed exactly of some reports.
+    """What was computed exactly of some reports."""
 
-    Attributes:
-        rows: ``(R,)`` the reports, ascending.
-        dense: ``(R,)`` their cosines.
-        hub: ``(R,)`` their cosines with the mean of all vectors.
-        terms: What they share with the query, by kind of ``TERM_KINDS``.
-    """
-
-    rows: np.ndarray
-    dense: np.ndarray
-    hub: np.ndarray
-    terms: Mapping[str, SharedTerms]
+    rows: np.ndarray  # ``(R,)`` the reports, ascending
+    dense: np.ndarray  # ``(R,)`` their cosines
+    hub: np.ndarray  # ``(R,)`` their cosines with the mean of all vectors
+    terms: Mapping[str, SharedTerms]  # what they share with the query, by kind of ``TERM_KINDS``
 
 
 class FirstStage(NamedTuple):
-    """The candidates of a query, those with the highest sum first.
+    """The candidates of a query, those with the highest sum first."""
 
-    Attributes:
-        group: ``(C,)`` groups.
-        row: ``(C,)`` the report of each group with the highest sum.
-        member: ``(M,)`` the reports of the first group that are candidates, ascending, those of the second, and so on.
-        sizes: ``(C,)`` how many they are.
-        sums: ``(C,)`` the highest sums, descending, see ``find_candidates``.
-        compared: What was computed of these reports and others.
-        scores: Scores of reports for the query.
-    """
-
-    group: np.ndarray
-    row: np.ndarray
+    group: np.ndarray  # ``(C,)`` groups
+    row: np.ndarray  # ``(C,)`` the report of each group with the highest sum
+    # ``(M,)`` the reports of the first group that are candidates, ascending, those of the second, and so on
     member: np.ndarray
-    sizes: np.ndarray
-    sums: np.ndarray
-    compared: Compared
-    scores: QueryScores
+    sizes: np.ndarray  # ``(C,)`` how many they are
+    sums: np.ndarray  # ``(C,)`` the highest sums, descending, see ``find_candidates``
+    compared: Compared  # what was computed of these reports and others
+    scores: QueryScores  # scores of reports for the query
 
     @property
     def members(self) -> list[np.ndarray]:

@@ -54,17 +54,12 @@ class CategoryEncoder:
 
 @dataclass(frozen=True)
 class ReportFeatures:
-    """B reports as numbers.
+    """B reports as numbers."""
 
-    Attributes:
-        vectors: ``(B, D)`` float32, unit rows.
-        terms: For each of ``TERM_KINDS`` those of each report, ``(L,)`` int32.
-        columns: ``(B,)`` values of ``FIELDS``, int32 codes of a ``CategoryEncoder``, and of ``TIMES``, float64 days
-            since 1970 in UTC; NaN where there is no date.
-    """
-
-    vectors: np.ndarray
-    terms: Mapping[str, Sequence[np.ndarray]]
+    vectors: np.ndarray  # ``(B, D)`` float32, unit rows
+    terms: Mapping[str, Sequence[np.ndarray]]  # for each of ``TERM_KINDS`` those of each report, ``(L,)`` int32
+    # ``(B,)`` values of ``FIELDS``, int32 codes of a ``CategoryEncoder``, and of ``TIMES``, float64 days since 1970 in
+    # UTC; NaN where there is no date
     columns: dict[str, np.ndarray]
 
     def __len__(self) -> int:

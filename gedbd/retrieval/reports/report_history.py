@@ -27,21 +27,13 @@ MIN_PARALLEL_QUERIES = 1000  # to start processes for fewer takes longer than th
 
 
 class Replayed(NamedTuple):
-    """The candidates of one report of a history.
+    """The candidates of one report of a history."""
 
-    Attributes:
-        row: The report.
-        group: ``(C,)`` the candidates: groups as they were known before the report.
-        best: ``(C,)`` the report of each group that speaks most for it.
-        features: ``(C, F)``, see ``candidate_features``.
-        right: ``(C,)`` bool: a member of the group is a duplicate of the report.
-    """
-
-    row: int
-    group: np.ndarray
-    best: np.ndarray
-    features: np.ndarray
-    right: np.ndarray
+    row: int  # the report
+    group: np.ndarray  # ``(C,)`` the candidates: groups as they were known before the report
+    best: np.ndarray  # ``(C,)`` the report of each group that speaks most for it
+    features: np.ndarray  # ``(C, F)``, see ``candidate_features``
+    right: np.ndarray  # ``(C,)`` bool: a member of the group is a duplicate of the report
 
 
 class ReportHistory:

@@ -30,27 +30,17 @@ class ReportText(NamedTuple):
 
 
 class RankedList(NamedTuple):
-    """A query, and how another ranker orders its candidates.
-
-    Attributes:
-        query: Its row.
-        relevant: ``(R,)`` rows of the earlier reports of its group, where they are known.
-        candidates: ``(C,)`` rows of the candidates, the best first.
-    """
+    """A query, and how another ranker orders its candidates."""
 
     query: int
-    relevant: np.ndarray
-    candidates: np.ndarray
+    relevant: np.ndarray  # ``(R,)`` rows of the earlier reports of its group, where they are known
+    candidates: np.ndarray  # ``(C,)`` rows of the candidates, the best first
 
 
 class ReportPairScorer(Protocol):
-    """Scores the first candidates of a query; too slow for all of them.
+    """Scores the first candidates of a query; too slow for all of them."""
 
-    Attributes:
-        name: Name of the score, such as ``cross``.
-    """
-
-    name: str
+    name: str  # name of the score, such as ``cross``
 
     @property
     def warnings(self) -> tuple[str, ...]:

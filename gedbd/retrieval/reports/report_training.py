@@ -25,15 +25,11 @@ METRICS = ("ranker_rr@10", "ranker_mrr")
 
 @dataclass(frozen=True)
 class RankerOptions(ModelOptions):
-    """How a ranker is trained; the values were chosen on the validation parts of Xamarin's and Hadoop's reports.
+    """How a ranker is trained; the values were chosen on the validation parts of Xamarin's and Hadoop's reports."""
 
-    Attributes:
-        base: A ranker that was trained on other trackers, whose scores are further features, see ``read_base``.
-        default_below: With fewer queries to learn from, nothing is trained: the ranker is the base.
-    """
-
+    # a ranker that was trained on other trackers, whose scores are further features, see ``read_base``
     base: str | None = None
-    default_below: int = 300
+    default_below: int = 300  # with fewer queries to learn from, nothing is trained: the ranker is the base
 
     def without_seen(self, reports: pd.DataFrame) -> "RankerOptions":
         """Options without a base that was trained on the reports' own tracker: it knows the duplicates to be found."""

@@ -268,25 +268,15 @@ class TermIndex(InvertedIndex):
 
 @dataclass(eq=False)
 class SharedTerms:
-    """The terms of one kind that a query shares with each of R reports.
-
-    Attributes:
-        query: The query.
-        order: ``(L,)`` places in ``query.own`` of its terms, in the order of its text.
-        sizes: ``(R,)`` how many distinct terms each report has.
-        number: ``(R,)`` how many of them the query has.
-        places: ``(H,)`` places in ``query.own`` of the shared terms, report by report.
-        counts: ``(H,)`` how often the report has each.
-        norm: ``(R,)``, see ``length_norm``.
-    """
+    """The terms of one kind that a query shares with each of R reports."""
 
     query: TermQuery
-    order: np.ndarray
-    sizes: np.ndarray
-    number: np.ndarray
-    places: np.ndarray
-    counts: np.ndarray
-    norm: np.ndarray
+    order: np.ndarray  # ``(L,)`` places in ``query.own`` of its terms, in the order of its text
+    sizes: np.ndarray  # ``(R,)`` how many distinct terms each report has
+    number: np.ndarray  # ``(R,)`` how many of them the query has
+    places: np.ndarray  # ``(H,)`` places in ``query.own`` of the shared terms, report by report
+    counts: np.ndarray  # ``(H,)`` how often the report has each
+    norm: np.ndarray  # ``(R,)``, see ``length_norm``
 
     @cached_property
     def _of(self) -> np.ndarray:

@@ -20,17 +20,11 @@ ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosi
 
 
 class Shortlist(NamedTuple):
-    """The reports that have the highest exact scores, as far as approximate ones tell.
+    """The reports that have the highest exact scores, as far as approximate ones tell."""
 
-    Attributes:
-        certain: ``(S,)`` rows that are among them.
-        possible: ``(P,)`` rows that may be among them, ascending.
-        num_left: How many of ``possible`` are.
-    """
-
-    certain: np.ndarray
-    possible: np.ndarray
-    num_left: int
+    certain: np.ndarray  # ``(S,)`` rows that are among them
+    possible: np.ndarray  # ``(P,)`` rows that may be among them, ascending
+    num_left: int  # how many of ``possible`` are
 
     def rows(self, exact: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """The reports in any order; of equal exact scores the older report is taken first.
@@ -47,16 +41,9 @@ class Shortlist(NamedTuple):
 
 
 class RoughScores(NamedTuple):
-    """Approximate scores of N reports. The exact score of value v is from v least - error to v most + error.
+    """Approximate scores of N reports. The exact score of value v is from v least - error to v most + error."""
 
-    Attributes:
-        values: ``(N,)`` float32.
-        least: See there.
-        most: See there.
-        error: See there.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # ``(N,)`` float32
     least: float = 1.0
     most: float = 1.0
     error: float = 0.0

@@ -14,13 +14,9 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
 class TableVectors(Protocol):
-    """Turns documents into vectors.
+    """Turns documents into vectors."""
 
-    Attributes:
-        warnings_: Warnings of fitting and encoding.
-    """
-
-    warnings_: tuple[str, ...]
+    warnings_: tuple[str, ...]  # warnings of fitting and encoding
 
     def fit(self, documents: pd.DataFrame) -> None:
         """Learns from the contents of all documents, without labels; does nothing if nothing is learned."""
@@ -32,13 +28,9 @@ class TableVectors(Protocol):
 
 
 class TagVectors(Protocol):
-    """Turns the tags of documents into vectors.
+    """Turns the tags of documents into vectors."""
 
-    Attributes:
-        warnings_: Warnings of fitting and encoding.
-    """
-
-    warnings_: tuple[str, ...]
+    warnings_: tuple[str, ...]  # warnings of fitting and encoding
 
     def fit(self, tags: list[tuple[str, ...]]) -> object:
         """Learns from the tags of each training document."""
