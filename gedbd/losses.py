@@ -78,10 +78,6 @@ def pair_triplets(index: Tensor, label: Tensor) -> Tensor:
 def check_labels(loss: Loss, provides: frozenset[str]) -> None:
     """Checks before training that the batches hold the labels of a loss.
 
-    Args:
-        loss: The loss.
-        provides: The labels that the sampler declares.
-
     Raises:
         ValueError: If the batches lack a label that the loss reads.
     """
@@ -94,11 +90,7 @@ def check_labels(loss: Loss, provides: frozenset[str]) -> None:
 
 
 class SimilarityLoss(nn.Module):
-    """Mean loss of reports or pairs by their similarities to all reports of the batch; 0 without any.
-
-    Args:
-        temperature: Divisor of the cosines, above 0.
-    """
+    """Mean loss of reports or pairs by their similarities to all reports of the batch; 0 without any."""
 
     reads = frozenset({"groups"})
 
@@ -166,9 +158,6 @@ class MultipleNegativesLoss(SimilarityLoss):
 
     n runs over the reports of other groups: further positives of i are masked. s is the cosine. Henderson et al.,
     "Efficient Natural Language Response Suggestion for Smart Reply", 2017. Without any positives the loss is 0.
-
-    Args:
-        temperature: t, above 0.
     """
 
     def block_losses(self, logits: Tensor, positive: Tensor, same_group: Tensor) -> Tensor:
@@ -183,9 +172,6 @@ class SupervisedContrastiveLoss(SimilarityLoss):
 
     a runs over all other reports, positives included; s is the cosine. Reports of one group are positives of each
     other. Khosla et al., "Supervised Contrastive Learning", 2020, equation 2. Without any positives the loss is 0.
-
-    Args:
-        temperature: t, above 0.
     """
 
     def block_losses(self, logits: Tensor, positive: Tensor, same_group: Tensor) -> Tensor:

@@ -67,12 +67,6 @@ def options_for_hydra(
 ) -> list[str]:
     """The words of a command line as Hydra reads them, step by step.
 
-    Args:
-        config_name: File in ``conf/`` to start from.
-        arguments: The command line without ``-q`` and ``-v``.
-        read_arguments: Makes options of texts and paths.
-        value_flags: Options that may be written as ``--name value``.
-
     Raises:
         ValueError: If a word is refused.
     """
@@ -169,12 +163,7 @@ def answer_flags(config_name: str) -> bool:
 
 
 def run_once(task: Task, cfg: DictConfig) -> Any:
-    """Runs a command on options that are composed, as Hydra does after composing them.
-
-    Args:
-        task: The command.
-        cfg: The options with Hydra's own.
-    """
+    """Runs a command on options that are composed, as Hydra does after composing them."""
     OmegaConf.clear_cache(cfg)  # the folder of the run is created now, under the name that is free now
     with open_dict(cfg), initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg.hydra.mode = RunMode.RUN
@@ -186,9 +175,7 @@ def run_once(task: Task, cfg: DictConfig) -> Any:
 def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iterator[None]:
     """Ends the process with one line if the user made a mistake; other errors pass through.
 
-    Args:
-        cfg: The composed configuration, if there is one.
-        status: The exit status; a lock that another process holds has its own.
+    A lock that another process holds has an exit status of its own.
     """
     try:
         yield
@@ -234,9 +221,8 @@ def exit_status(interrupt: KeyboardInterrupt) -> int:
 def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
     """Deletes the folder of a run that fails before it writes anything.
 
-    Args:
-        new: The folder and its parents that did not exist before the command. The folder that was created in the end
-            may be named after a later second than the first of these.
+    ``new`` are the folder and its parents that did not exist before. The folder that was created in the end may be
+    named after a later second.
     """
     try:
         yield

@@ -56,10 +56,6 @@ def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[st
 
     ``["--line", "3", "--out=x"]`` becomes ``["line=3", "out='x'"]`` for the flags ``line`` and ``out``.
 
-    Args:
-        arguments: The command line.
-        value_flags: Options that may be written as ``--name value`` or ``--name=value``.
-
     Raises:
         ValueError: If such a flag has no value.
     """
@@ -80,11 +76,8 @@ def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[st
 def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
     """Arguments for Hydra, in which ``--name=value`` is ``name=value``, and ``--json`` is ``json=true``.
 
-    Words after ``--``, Hydra's flags and what names no option of the command do not change.
-
-    Args:
-        arguments: The command line.
-        names: The first parts of the names of the command's options.
+    Words after ``--``, Hydra's flags and what names no option of the command do not change. ``names`` are the first
+    parts of the names of the command's options.
 
     Raises:
         ValueError: If a flag names an option without a value, or is ``--json`` and the command has no such option.
@@ -113,12 +106,8 @@ def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) 
 
     Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
     ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
-    the command and without an interpolation. Other words are text. A word that could be either is refused.
-
-    Args:
-        arguments: The command line.
-        option: The option that takes the text; a value given as ``option=`` is text too.
-        names: The first parts of the names of the command's options.
+    the command and without an interpolation. Other words are text. A word that could be either is refused. A value
+    given as ``option=`` is text too.
 
     Raises:
         ValueError: If a word could be an option or text, or a flag or text.
@@ -168,11 +157,8 @@ def _is_option(word: str, option: str, names: Collection[str]) -> bool:
 def positional_list(arguments: Sequence[str], option: str) -> list[str]:
     """Arguments for Hydra, in which one option holds a list of the positional arguments.
 
-    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        option: The option that takes the list.
+    ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``. What is neither
+    ``name=value`` nor a flag is positional.
     """
     values = [word for word in arguments if _is_positional(word)]
     options = [word for word in arguments if not _is_positional(word)]
@@ -184,10 +170,6 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
     """Arguments for Hydra, in which the positional arguments are the options that are not given, in their order.
 
     ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
-
-    Args:
-        arguments: The command line; what is neither ``name=value`` nor a flag is positional.
-        options: The options that take the positional arguments.
 
     Raises:
         ValueError: If there are more positional arguments than options, or a flag is unknown.
@@ -212,9 +194,6 @@ def searched_folders(arguments: Sequence[str]) -> list[str]:
     """Arguments for Hydra, in which each ``--config-dir FOLDER`` is in ``hydra.searchpath=``.
 
     As an option, the folder is also known where defaults are composed again.
-
-    Args:
-        arguments: The command line.
 
     Raises:
         ValueError: If the flag has no folder or one that does not exist, or both are given.
@@ -255,12 +234,7 @@ def check_flags(arguments: Sequence[str]) -> None:
 
 
 def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
-    """Raises ValueError if a flag of Hydra names a configuration that does not exist, for which Hydra prints its usage.
-
-    Args:
-        arguments: The command line.
-        conf: Folder of the configuration, if the command line names no other one.
-    """
+    """Raises ValueError if a flag of Hydra names a configuration that does not exist: Hydra prints its usage."""
     following = dict(pairwise(arguments))
     values = {}
     for word in arguments:
@@ -301,10 +275,6 @@ def _escaped(match: re.Match[str]) -> str:
 
 def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
     """The words of a command line, in which ``run=latest`` is the newest finished run, which is printed.
-
-    Args:
-        config_name: The command; its option ``run=`` says what kind of run it takes.
-        words: The options.
 
     Raises:
         ValueError: If there is no such run in ``outputs/``.

@@ -67,10 +67,7 @@ class CommandError(SystemExit):
 def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:
     """The message for a command line that Hydra refuses.
 
-    Args:
-        error: Hydra's error.
-        words: The options on the command line.
-        names: Dotted names of all options, sections and groups of the command.
+    ``names`` are the dotted names of all options, sections and groups of the command.
     """
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error.missing_cfg_file, error.options or ())
@@ -107,9 +104,7 @@ def _not_an_option(word: str, words: Sequence[str], names: Sequence[str]) -> str
 def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
     """The message for an error that the user can correct; None for other errors.
 
-    Args:
-        error: What the command raised.
-        outputs: Where the command writes, by option.
+    ``outputs`` are the paths that the command writes, by option.
     """
     if isinstance(error, InstantiationException):
         return creation_line(error, error_line(error.__cause__, outputs) if error.__cause__ else None)
@@ -148,12 +143,7 @@ def _disk_error(error: BaseException | None) -> OSError | None:
 
 
 def output_paths(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
-    """Where a command writes, by option.
-
-    Args:
-        cfg: The command's configuration.
-        run_folder: The command's run folder, if it has one.
-    """
+    """Where a command writes, by option."""
     named = {name: cfg.get(name) for name in PLACE_OPTIONS if not OmegaConf.is_missing(cfg, name)}
     outputs = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
     folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
@@ -163,9 +153,7 @@ def output_paths(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
 def os_error_line(error: OSError, outputs: Mapping[str, Path]) -> str:
     """The message for an error of the operating system: the file, the reason, and what to do.
 
-    Args:
-        error: The error; where a disk is full, it names no file.
-        outputs: Where the command writes, by option.
+    Where a disk is full, the error names no file.
     """
     file = error.filename2 or error.filename
     if error.errno is None or (file is None and error.errno not in FULL):
@@ -246,9 +234,7 @@ def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> 
 def creation_line(error: InstantiationException, cause_line: str | None) -> str:
     """The message for an object that Hydra cannot create.
 
-    Args:
-        error: Hydra's error.
-        cause_line: The message for its cause, if that is an error that the user can correct.
+    ``cause_line`` is the message for its cause, if the user can correct that.
     """
     cause = error.__cause__
     locating = LOCATING.search(str(error))
@@ -267,13 +253,7 @@ def creation_line(error: InstantiationException, cause_line: str | None) -> str:
 
 
 def import_line(option: str, target: str, cause: BaseException | None) -> str:
-    """The message for a target that cannot be imported.
-
-    Args:
-        option: The option with its value.
-        target: Dotted name of a class or function.
-        cause: What the import raised.
-    """
+    """The message for a target that cannot be imported."""
     if cause is not None and LOADING.match(str(cause)):  # Hydra's error around that of Python
         cause = cause.__cause__
     top = target.partition(".")[0]

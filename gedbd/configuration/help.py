@@ -130,9 +130,7 @@ def top_comment(lines: list[str]) -> Iterator[str]:
 def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
     """The options of a file with their comments.
 
-    Args:
-        lines: The lines of the file.
-        max_depth: Options in deeper sections are left out; a section at this depth is named.
+    A section at ``max_depth`` is named; options in deeper ones are left out.
     """
     options: list[Option] = []
     above: list[str] = []

@@ -165,9 +165,7 @@ def dotted_names(options: dict[str, Any], above: str = "") -> Iterator[str]:
 def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
     """Compares options with their defaults.
 
-    Args:
-        cfg: The composed configuration.
-        defaults: The same without the values of the command line.
+    ``defaults`` are composed without the values of the command line.
 
     Raises:
         ValueError: If a value has another type than its default, or refers to an option that does not exist.
@@ -270,12 +268,7 @@ def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
 
 
 def unknown_trainer_option(word: str, names: Sequence[str]) -> str:
-    """The message for an option of the section ``trainer`` that its file does not list.
-
-    Args:
-        word: The option with its value.
-        names: Dotted names of the options that are listed.
-    """
+    """The message for an option of the section ``trainer`` that its file does not list."""
     name = word.partition("=")[0].removeprefix("trainer.")
     if name in REFUSED:
         return f"trainer.{name}= cannot be set: {REFUSED[name]}"

@@ -36,10 +36,6 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
 
     A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
 
-    Args:
-        config_name: File in ``conf/`` to start from, without its suffix.
-        arguments: The command line.
-
     Returns:
         The options of a single run with Hydra's own, None where Hydra has more to do, such as a sweep; and the folder
         that a single run will create, and its parents that do not exist yet.
@@ -75,10 +71,6 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
 def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
     """The checked options of a command that is called from Python, without Hydra's own.
 
-    Args:
-        config_name: File in ``conf/`` to start from, without its suffix.
-        words: Options, as on the command line.
-
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit.
     """
@@ -96,9 +88,7 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
 def check_folder(folder: Path, option: str) -> None:
     """Writes and deletes a temporary file in a folder, or in its nearest existing parent.
 
-    Args:
-        folder: The folder, which need not exist.
-        option: The option that names it, for messages.
+    Messages name it by ``option``.
 
     Raises:
         ValueError: If a file is in the way, or nothing can be written there.
@@ -120,9 +110,7 @@ def check_folder(folder: Path, option: str) -> None:
 def delete_unused(folder: Path, above: Sequence[Path]) -> None:
     """Deletes a run folder that holds only the files that Hydra writes first, and empty folders above it.
 
-    Args:
-        folder: The run folder.
-        above: Folders above it that may be deleted, the lowest first.
+    Folders ``above`` it are deleted from the lowest on, as far as they are empty.
     """
     first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")}
     first |= {folder / RUN_LOCK, folder / f"{RUN_LOCK}{OWNER}"}

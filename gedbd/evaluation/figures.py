@@ -52,10 +52,7 @@ MARGINS = {"left": 0.11, "right": 0.97, "bottom": 0.12, "top": 0.875}
 def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
     """Writes a figure as SVG and PNG and returns their paths; existing files are replaced.
 
-    Args:
-        figure: The figure.
-        stem: The path without a suffix.
-        dpi: Pixels per inch of the PNG file.
+    The path ``stem`` has no suffix.
     """
     files = [stem.with_name(f"{stem.name}{suffix}") for suffix in SUFFIXES]
     for file in files:
@@ -67,12 +64,7 @@ def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
 def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
     """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date and without interpreting ``$`` in texts.
 
-    Args:
-        figure: The figure.
-        file: Path or stream.
-        kind: The format.
-        salt: Salt of the ids in an SVG, which makes them reproducible.
-        dpi: Pixels per inch of a PNG file.
+    The salt of the ids in an SVG makes them reproducible.
     """
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     _show_texts_as_they_are(figure)
@@ -84,9 +76,7 @@ def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, d
 def name_subject(figure: Figure, subject: str) -> Figure:
     """Writes the subject of a figure, such as corpus and model, above it, unless it has one.
 
-    Args:
-        figure: The figure; ``MARGINS`` leave space for the subject.
-        subject: One line.
+    ``MARGINS`` leave space for it.
     """
     if figure.get_label():
         return figure
@@ -190,8 +180,7 @@ def draw_confusion_matrix(axis: Axes, labels: np.ndarray, predicted: np.ndarray,
 def confusion_matrices(predicted: Mapping[str, pd.DataFrame]) -> Figure:
     """Confusion matrices side by side (the paper's Figure 2).
 
-    Args:
-        predicted: Pairs with ``label`` and ``predicted``, by the name of their model.
+    ``predicted`` holds pairs with ``label`` and ``predicted``, by the name of their model.
     """
     columns = min(4, len(predicted))
     rows = -(-len(predicted) // columns)  # rounded up
@@ -227,9 +216,7 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
 def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
     """Distribution of the cosines of random pairs of titles, before and after PCA.
 
-    Args:
-        raw: ``(P,)`` cosines of the encoder's vectors.
-        reduced: ``(P,)`` cosines of the same pairs after PCA, which give the graph's edges.
+    Each is ``(P,)``; those after PCA give the graph's edges.
     """
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
@@ -247,11 +234,8 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
 def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: bool = False) -> Figure:
     """Precision over recall, and the precision of calling every pair a duplicate.
 
-    scikit-learn's ``PrecisionRecallDisplay`` forces axes of equal length.
-
-    Args:
-        scored: Scores and labels of pairs, by the name of their method.
-        wide: See ``start_figure``.
+    scikit-learn's ``PrecisionRecallDisplay`` forces axes of equal length. ``scored`` holds scores and labels of pairs,
+    by the name of their method.
     """
     from sklearn.metrics import precision_recall_curve
 
@@ -269,10 +253,7 @@ def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: 
 def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wide: bool = False) -> Figure:
     """RR@k over k; the ceiling is the share of queries with a relevant candidate.
 
-    Args:
-        queries: Ranks of queries, by the name of their method.
-        counted: What a rank counts.
-        wide: See ``start_figure``.
+    ``queries`` holds ranks by the name of their method; a rank counts what ``counted`` names.
     """
     figure, axis = start_figure(wide)
     for index, (name, table) in enumerate(queries.items()):

@@ -114,10 +114,7 @@ def target_status(target_precision: float, low: float, high: float) -> str:
 def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> TargetResult:
     """The result for a target.
 
-    Args:
-        targets: The results of an index.
-        wanted: The target.
-        option: Name of the option that sets the target, for the error message.
+    ``option`` sets the target, for the error message.
 
     Raises:
         ValueError: If the backtest did not measure this target.

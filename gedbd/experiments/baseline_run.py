@@ -50,12 +50,6 @@ def check_baseline(cfg: DictConfig) -> None:
 def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:
     """Fits the configured baseline on prepared data, and writes and prints its results.
 
-    Args:
-        cfg: The composed configuration of ``conf/baseline.yaml``.
-        prepared: Reports, parts, pairs and queries.
-        folder: The run folder.
-        console: Where results and warnings go.
-
     Returns:
         F1 on the part's pairs.
     """
@@ -81,12 +75,6 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
     """Fits a baseline, scores the pairs of ``val`` and of a part, and ranks the part's queries.
 
     A baseline without a threshold of its own gets the one with the best F1 on the validation pairs.
-
-    Args:
-        baseline: The baseline.
-        name: Its method id.
-        prepared: Corpus, pairs and queries.
-        part: The part to report.
     """
     corpus = prepared.corpus
     pairs = prepared.pairs

@@ -89,9 +89,7 @@ def epochs_of_best(folder: Path, monitor: str) -> int:
 def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Callback]:
     """The callbacks of the group ``callbacks``.
 
-    Args:
-        callbacks: Settings by name; a name without settings is left out.
-        folder: Where a callback writes whose ``dirpath`` is null.
+    A name without settings is left out; a callback whose ``dirpath`` is null writes into ``folder``.
 
     Raises:
         ValueError: If an entry is no callback.
@@ -283,9 +281,6 @@ class EpochTable(Checkpoint):
 
     A resumed run continues the rows it had. This is a subclass of ``Checkpoint`` because Lightning runs their hooks
     last, when all metrics of an epoch exist; it is listed before the checkpoints that save its rows.
-
-    Args:
-        path: The file to write.
     """
 
     def __init__(self, path: Path) -> None:
@@ -337,13 +332,7 @@ class EpochTable(Checkpoint):
 
 
 class EpochLine(Checkpoint):
-    """Prints a line after each epoch: loss, metrics, seconds. ``(best)`` marks the best value of ``monitor`` so far.
-
-    Args:
-        table: The table of the epochs' metrics.
-        monitor: The metric that chooses the best epoch.
-        console: Where the lines go.
-    """
+    """Prints a line after each epoch: loss, metrics, seconds. ``(best)`` marks the best value of ``monitor`` so far."""
 
     def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
         self.table = table

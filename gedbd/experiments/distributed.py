@@ -61,11 +61,6 @@ def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -
     """Lines about the machines that this process waits for, and how to start them.
 
     Empty where torchrun or SLURM starts all machines, and in all but the first process of a machine.
-
-    Args:
-        trainer: Knows how many machines there are.
-        arguments: The options of the command.
-        folder: The run folder, which the machines share.
     """
     environment = getattr(trainer.strategy, "cluster_environment", None)
     if trainer.num_nodes == 1 or trainer.local_rank or not isinstance(environment, LightningEnvironment):

@@ -62,9 +62,6 @@ class WandbLabels(NamedTuple):
 def check_loggers(loggers: DictConfig | None) -> None:
     """Checks before any work that the chosen loggers are installed, and that ``logger=wandb`` can send runs.
 
-    Args:
-        loggers: Settings of each logger by name, the section ``logger`` of a configuration.
-
     Raises:
         ValueError: If an entry is no logger, its package is missing, or runs are sent to W&B and there is no API key,
             or an invalid one.
@@ -101,10 +98,7 @@ def _check_login(logger: DictConfig) -> None:
 def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     """Labels of the W&B run of the current Hydra job.
 
-    Args:
-        cfg: The job's configuration.
-        folder: The run folder: that of the job, or one inside it if the job trains several seeds.
-        job_type: ``train`` or ``baseline``.
+    ``folder`` is that of the job, or one inside it if the job trains several seeds.
 
     Returns:
         Name: in a sweep the options that differ between its jobs, otherwise all options given, and the seed if the job
@@ -143,11 +137,6 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
     A W&B run is resumed if the folder's run did not finish or continues from a checkpoint. It always ends with the
     block: as failed after an error, as interrupted after Ctrl-C, as successful if Optuna prunes it. Other processes of
     a distributed run get loggers that do nothing.
-
-    Args:
-        cfg: The job's configuration; ``cfg.logger`` holds the settings of each logger by name, or is empty.
-        folder: The run's folder.
-        job_type: ``train`` or ``baseline``.
 
     Raises:
         ValueError: If W&B refuses the run, or an entry is no logger of Lightning.
@@ -234,11 +223,6 @@ def _is_wandb(logger: DictConfig) -> bool:
 
 def make_workspace(entity: str, project: str, name: str) -> Workspace:
     """Makes the workspace without sending it.
-
-    Args:
-        entity: User or team.
-        project: Its project, as in ``logger.project``.
-        name: Name of the saved view.
 
     Returns:
         Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and

@@ -21,16 +21,7 @@ def adamw(
     weight_decay: float,
     fused: bool,
 ) -> AdamW:
-    """AdamW with two learning rates.
-
-    Args:
-        pretrained: Parameters of the pretrained encoder.
-        untrained: All other parameters: projection, graph branch, fusion.
-        lr: Learning rate of pretrained parameters.
-        head_lr: Learning rate of untrained parameters.
-        weight_decay: Weight decay of all parameters.
-        fused: Whether one kernel updates all parameters.
-    """
+    """AdamW with two learning rates. ``head_lr`` is that of untrained parameters: projection, graph branch, fusion."""
     # AdamW's own lr is not used: each group has its own.
     groups = [{"params": pretrained, "lr": lr}, {"params": untrained, "lr": head_lr}]
     return AdamW(groups, weight_decay=weight_decay, fused=fused)
@@ -39,15 +30,7 @@ def adamw(
 def adam(
     pretrained: list[nn.Parameter], untrained: list[nn.Parameter], lr: float, eps: float, weight_decay: float
 ) -> Adam:
-    """Adam with one learning rate.
-
-    Args:
-        pretrained: Parameters of the pretrained encoder, if it is trained.
-        untrained: All other parameters.
-        lr: Learning rate.
-        eps: Added to the denominator of a step.
-        weight_decay: Weight of the penalty on squared weights.
-    """
+    """Adam with one learning rate. ``eps`` is added to the denominator of a step."""
     return Adam([*pretrained, *untrained], lr=lr, eps=eps, weight_decay=weight_decay)
 
 
@@ -74,11 +57,6 @@ def cosine_factor(step: int, warmup_steps: int, total_steps: int) -> float:
     """The warm-up of ``warmup_factor``, then half a cosine wave that ends at 0 after ``total_steps``.
 
     Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017, without restarts.
-
-    Args:
-        step: Steps already taken.
-        warmup_steps: Steps until the factor is 1.
-        total_steps: Steps of the whole run, warm-up included.
     """
     if step < warmup_steps:
         return warmup_factor(step, warmup_steps)

@@ -105,10 +105,7 @@ DOCUMENTS = "Metrics count documents, as those of gedbd do by this protocol."
 def export_pairs(folder: Path, out: Path, console: Console) -> None:
     """Writes reports, pairs, queries, their candidates, and what the run scored, with a README.
 
-    Args:
-        folder: The folder of a finished training or baseline on the pairs of one tracker.
-        out: A folder that does not exist, or an empty one.
-        console: Where counts go.
+    The folder ``out`` does not exist or is empty.
 
     Raises:
         ValueError: If the run is unfinished or of another kind, its corpus has changed, or other pairs are drawn now.
@@ -144,10 +141,6 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
 def read_drawn(folder: Path, needs_scores: bool = False) -> tuple[Run, PreparedData]:
     """A run, and the reports, pairs and queries that its options draw.
 
-    Args:
-        folder: The run folder.
-        needs_scores: Whether the run must be finished and have scored pairs.
-
     Raises:
         ValueError: If the run draws no pairs, has scored none that are needed, or its corpus has changed.
     """
@@ -171,12 +164,7 @@ def _reports(prepared: PreparedData) -> pd.DataFrame:
 
 
 def query_tables(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFrame]:
-    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts.
-
-    Args:
-        prepared: The reports and queries of a run.
-        ids: ``(N,)`` ids of the reports.
-    """
+    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts."""
     frames: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
     for part, protocols in prepared.queries.items():
         for protocol, task in protocols.items():
@@ -235,11 +223,7 @@ def _readme(run: Run) -> str:
 def export_beir(folder: Path, out: Path, protocol: str | None, console: Console) -> None:
     """Writes the reports, queries, relevant reports and candidates of a run in BEIR's format, with a README.
 
-    Args:
-        folder: The folder of a training or baseline on the pairs of one tracker.
-        out: A folder that does not exist, or an empty one.
-        protocol: How the queries were ranked; None for the run's first protocol.
-        console: Where counts go.
+    The folder ``out`` does not exist or is empty; the protocol is the run's first by default.
 
     Raises:
         ValueError: If the run is of another kind, its corpus has changed, or it has no such protocol.

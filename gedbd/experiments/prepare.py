@@ -62,10 +62,7 @@ class PreparedData(NamedTuple):
 def prepare_data(cfg: DictConfig, console: Console, corpus: Corpus | None = None) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
-    Args:
-        cfg: A configuration with the sections dataset, split, labels, pairs and ranking, and a seed.
-        console: Where warnings go.
-        corpus: All reports; None reads those of the section dataset.
+    Without a corpus, that of the section ``dataset`` is read.
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
@@ -76,12 +73,7 @@ def prepare_data(cfg: DictConfig, console: Console, corpus: Corpus | None = None
 
 
 def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
-    """Splits a corpus, samples pairs and finds queries.
-
-    Args:
-        cfg: A configuration with the sections split, labels, pairs and ranking.
-        corpus: All reports.
-    """
+    """Splits a corpus, samples pairs and finds queries."""
     split = instantiate(cfg.split)
     corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)
@@ -128,11 +120,7 @@ def check_ranking(ranking: DictConfig) -> None:
 
 
 def ranks_later(finder: DictConfig) -> bool:
-    """Whether a protocol ranks documents that are created after the query; see ``RankingTask``.
-
-    Args:
-        finder: Its entry in ``ranking.protocols``.
-    """
+    """Whether a protocol ranks documents that are created after the query; see ``RankingTask``."""
     method = get_method(finder["_target_"])
     # A finder is a class method of its ranking task, or a function.
     return bool(getattr(getattr(method, "__self__", method), "ranks_later", False))
@@ -145,15 +133,7 @@ def ranking_queries(
     finders: Mapping[str, TaskFinder],
     top_k: tuple[int, ...],
 ) -> tuple[dict[str, dict[str, RankingTask]], list[str]]:
-    """What is ranked in each part by each protocol, and warnings, such as about parts without queries.
-
-    Args:
-        corpus: The reports.
-        report_parts: ``(N,)`` part of each report.
-        parts: Names of the parts to rank.
-        finders: Finds the queries of a part, by protocol.
-        top_k: Ranks K of RR@K and MAP@K.
-    """
+    """What is ranked in each part by each protocol, and warnings, such as about parts without queries."""
     queries: dict[str, dict[str, RankingTask]] = {}
     warnings = []
     parts_by_warning: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for

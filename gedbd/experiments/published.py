@@ -118,9 +118,7 @@ def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
 def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
     """What was measured on a corpus, by which encoders, where and when.
 
-    Args:
-        settings: Settings of one corpus.
-        measured: What else was the same in all runs.
+    ``measured`` is what else was the same in all runs.
     """
     first = settings[0]
     encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
@@ -134,9 +132,7 @@ def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
 def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:
     """A table to show: short headings, and no empty columns such as intervals of a single seed.
 
-    Args:
-        table: The table.
-        headings: Parts of column names and what replaces them.
+    ``headings`` are parts of column names and what replaces them.
     """
     shown = table.copy()
     if headings:
@@ -161,14 +157,7 @@ def print_paper_table(
 def paper_markdown(
     title: str, notes: Sequence[str], tables: Sequence[pd.DataFrame], figures: Sequence[str] = ()
 ) -> str:
-    """A page in Markdown.
-
-    Args:
-        title: Heading.
-        notes: Sentences about the tables.
-        tables: Tables as they are shown.
-        figures: Names of figures in the same folder, without suffix.
-    """
+    """A page in Markdown. Figures are named without suffix."""
     lines = [f"# {escape_markdown(title)}", "", *(f"- {escape_markdown(note)}" for note in notes)]
     for table in tables:
         lines += ["", *markdown(show(table))]
@@ -186,17 +175,7 @@ def write_paper_page(
     figures: Mapping[str, Figure],
     console: Console,
 ) -> None:
-    """Writes ``<name>.md``, see ``paper_markdown``, and the figures; prints the notes and where the page is.
-
-    Args:
-        sweep_dir: The sweep's folder.
-        name: Name of the file.
-        title: Heading of the page.
-        tables: Tables as they are shown.
-        notes: Sentences about them.
-        figures: Figures by the names of their files.
-        console: Where notes go.
-    """
+    """Writes ``<name>.md``, see ``paper_markdown``, and the figures; prints the notes and where the page is."""
     for stem, figure in figures.items():
         save_figure(figure, sweep_dir / stem)
     write_text(sweep_dir / f"{name}.md", paper_markdown(title, notes, tables, list(figures)))

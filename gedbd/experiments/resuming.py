@@ -55,11 +55,6 @@ def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[st
     A chosen file, such as ``trainer=gpu``, replaces the section of the run, but for its number of epochs. Options that
     the run does not have keep their defaults.
 
-    Args:
-        cfg: The composed configuration, ``ckpt_path`` included.
-        given: The command line: values (``patience=5``) and choices of groups (``trainer=gpu``).
-        choices: Names of the groups.
-
     Raises:
         ValueError: If the command line sets an option that must not differ, and its options are not those of the run.
     """
@@ -156,11 +151,6 @@ def readable_checkpoint(folder: Path) -> str | None:
 
 def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus | ChangeCorpus) -> None:
     """Checks that a training can continue from a checkpoint.
-
-    Args:
-        checkpoint: A checkpoint in a run folder.
-        system: The system to train, as built by the run's options.
-        corpus: What it is trained on.
 
     Raises:
         ValueError: If the checkpoint holds only weights, or those of another model, or the corpus has changed.
@@ -300,13 +290,8 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
 def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:
     """What an interrupted training has saved, and the command that continues it.
 
-    A single run continues by its checkpoint alone, as its options are in its folder.
-
-    Args:
-        arguments: The command's options as given.
-        folder: The run folder, or the folder of several runs.
-        several: The option that names the folder of several runs, such as ``hydra.run.dir`` with ``seeds=``: these
-            continue with the same command. None for a single run.
+    A single run continues by its checkpoint alone, as its options are in its folder. ``several`` is the option that
+    names the folder of several runs: these continue with the same command.
     """
     if folder.is_relative_to(Path.cwd()):
         folder = folder.relative_to(Path.cwd())

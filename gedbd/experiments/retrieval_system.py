@@ -57,12 +57,6 @@ class ScoredPairs(NamedTuple):
 def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss: PairLoss) -> ScoredPairs:
     """Scores pairs of embedded reports.
 
-    Args:
-        reports: The reports of the pairs, and others.
-        pairs: Pairs with ``earlier``, ``later`` and ``label``.
-        group: ``(N,)`` group of every report.
-        loss: See ``PairLoss``.
-
     Returns:
         The pairs with ``score`` and ``score_text``, and their loss, as if their reports were one batch.
 
@@ -183,10 +177,7 @@ class RetrievalData(WholeBatchData):
     def rank_queries(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
         """Ranks the queries of a part, if there are any.
 
-        Args:
-            reports: Vectors of the queries and all their candidates.
-            part: The part.
-            text_too: Whether to rank by the text vectors too, as ``score_text``.
+        With ``text_too``, by the text vectors too, as ``score_text``.
 
         Returns:
             Rankings by protocol and score.
@@ -207,12 +198,6 @@ class RetrievalSystem(TrainingSystem):
     """Chooses the threshold on validation; scores pairs and ranks in a test.
 
     Reports are encoded in ``validation_step``; their pairs are scored when all of them are.
-
-    Args:
-        pair_loss: The loss of pairs.
-        make_optimizer: Makes the optimizer.
-        make_scheduler: Makes the scheduler.
-        seed: Fixes dropout.
 
     Attributes:
         ranks_text: Whether a test ranks by the text vectors too.

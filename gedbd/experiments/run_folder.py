@@ -227,12 +227,6 @@ def find_run(
 ) -> tuple[DictConfig, Path]:
     """A run's resolved configuration and the file of its ``best``, ``last`` or ``refit`` checkpoint.
 
-    Args:
-        folder: The run folder.
-        checkpoint: Name of the checkpoint.
-        cache_dir: Folder of the caches on this machine; None for the default one.
-        left_out: Sections that are left out.
-
     Raises:
         ValueError: If the folder is no run of an encoder of reports, or has no such checkpoint, or a damaged one.
     """
@@ -265,13 +259,6 @@ def load_run(
 ) -> "tuple[SystemTask, TrainingSetup]":
     """Restores a trained run from its folder.
 
-    Args:
-        folder: The run folder.
-        checkpoint: ``best`` or ``last``.
-        part: The part to score.
-        cache_dir: Folder of the caches of tokens and vectors.
-        console: Where warnings go.
-
     Raises:
         ValueError: If the folder is no run, or its corpus has changed.
     """
@@ -288,11 +275,6 @@ def load_run(
 
 def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     """Replaces encoder and text of a configuration by those of a run; returns the file of its trained weights.
-
-    Args:
-        cfg: The configuration to change.
-        folder: The run folder.
-        checkpoint: Name of the weights, see ``find_run``.
 
     Raises:
         ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.

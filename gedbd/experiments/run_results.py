@@ -69,12 +69,7 @@ def report(
 ) -> dict[str, pd.DataFrame]:
     """Writes, shows and logs a result; returns its tables.
 
-    Args:
-        folder: The run folder.
-        result: The result.
-        console: Where tables are shown.
-        loggers: Loggers of the run.
-        encoder: Name of the run's encoder, for its figures; None for a baseline.
+    ``encoder`` names the run's encoder in figures; None for a baseline.
     """
     derived = derive_tables(result)
     model = ", ".join(filter(None, (encoder, result.name_of(next(iter(result.methods))))))
@@ -103,14 +98,7 @@ def derive_tables(result: EvaluationResult) -> ResultTables:
 
 
 def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics: Path, model: str) -> dict[str, Figure]:
-    """Draws the figures of a result, by name, each with its corpus and model.
-
-    Args:
-        result: The result.
-        predictions: Scored pairs, see ``derive_tables``.
-        metrics: The file of the training curves, if there is one.
-        model: Name of the model.
-    """
+    """Draws the figures of a result, by name, each with its corpus and model."""
     figures = draw_figures(predictions, result.part, result.methods, result.threshold)
     for protocol, rankings in result.rankings.items():
         unit = result.queries[protocol].words.unit
@@ -227,12 +215,7 @@ def _with_groups(result: EvaluationResult) -> pd.DataFrame:
 
 
 def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
-    """Prints pairs to look at.
-
-    Args:
-        console: Where they go.
-        examples: See ``example_pairs`` in ``gedbd.evaluation.result_tables``, with addresses of the reports if known.
-    """
+    """Prints pairs to look at."""
     if is_json_asked():
         return
     print_line(console, "\nexample pairs", style="italic")

@@ -129,11 +129,7 @@ def trained(
 def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared: str = "val/f1") -> list[Callback]:
     """The configured callbacks, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
 
-    Args:
-        cfg: The composed configuration of ``conf/train.yaml``.
-        folder: The run folder.
-        console: Where the epochs' lines go.
-        compared: The metric by which Optuna prunes a trial: the higher, the better.
+    Optuna prunes a trial by the metric ``compared``: the higher, the better.
 
     Raises:
         ValueError: If an entry of ``callbacks`` is no callback.
@@ -169,13 +165,6 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
 
     An interrupted training continues from its last epoch; a finished one is not repeated. The callbacks of the section
     ``callbacks`` are used, except early stopping; they write to ``refit/`` in the run folder.
-
-    Args:
-        task: Trains on training and validation reports.
-        cfg: The composed configuration of ``conf/train.yaml``.
-        epochs: How long the best epoch of the first training was trained.
-        folder: The run folder.
-        console: Where progress is printed.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved.
@@ -225,13 +214,7 @@ def make_trainer(
 ) -> pl.Trainer:
     """The configured trainer, with the callbacks that every training has.
 
-    Args:
-        cfg: The composed configuration of ``conf/train.yaml``.
-        folder: Where a profiler writes ``fit-profile.txt``, unless its options name another place.
-        console: A quiet one shows no progress.
-        callbacks: Further callbacks.
-        bar: The progress bar; None for Lightning's own.
-        options: Further arguments of the trainer.
+    A profiler writes ``fit-profile.txt`` into ``folder``, unless its options name another place.
     """
     shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
     bars = [bar] if bar is not None and shows_progress else []
@@ -266,13 +249,6 @@ def train_system(
     task: SystemTask, cfg: DictConfig, folder: Path, console: Console, objects: GivenObjects = NO_OBJECTS
 ) -> float:
     """Trains a task's system, writes the run folder, and returns the best checkpoint's validation F1.
-
-    Args:
-        task: The task.
-        cfg: The composed configuration of ``conf/train.yaml``.
-        folder: The run folder.
-        console: Where results and warnings go.
-        objects: Further callbacks and loggers.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.

@@ -30,10 +30,6 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
 
     The area of a node is its number of documents, and its colour is its community. Layout and lines use only the
     strongest edges of each tag, as otherwise all tags would be close. Overlapping labels of rarer tags are left out.
-
-    Args:
-        network: The tag network.
-        max_tags: Maximum number of tags.
     """
     frequent = np.argsort(-network.counts, kind="stable")[:max_tags]
     tags = np.sort(frequent)
@@ -84,9 +80,7 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
 def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
     """The weights ``(n, n)`` of the strongest edges of each tag; others are 0.
 
-    Args:
-        network: The tag network.
-        tags: ``(n,)`` tags in ascending order.
+    The tags ``(n,)`` are in ascending order.
     """
     weights = network.weights[tags][:, tags].toarray()
     # Columns of the strongest edges of each tag, the first ones among ties.

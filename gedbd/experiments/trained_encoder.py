@@ -24,10 +24,7 @@ from gedbd.io.table_files import save_vectors
 def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> None:
     """Encodes all reports, and writes their vectors to ``cfg.out``.
 
-    Args:
-        cfg: The composed configuration of ``conf/encode.yaml``.
-        weights: The checkpoint of a trained encoder; None for the encoder as it was downloaded.
-        console: Where counts and warnings go.
+    Without weights, by the encoder as it was downloaded.
     """
     encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:

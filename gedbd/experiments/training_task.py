@@ -129,10 +129,7 @@ class SystemTask(Task, Protocol):
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """Assembles data and system, and refuses invalid options before the long work.
 
-        Args:
-            cfg: The composed configuration of ``conf/train.yaml``.
-            console: Where warnings go.
-            parts: The parts that a test scores; the last one is reported.
+        A test scores ``parts``, of which the last one is reported.
 
         Raises:
             ValueError: If options are invalid or contradict each other.
@@ -170,11 +167,6 @@ class DeclaresUnreadSections(Protocol):
 
 def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, str]) -> None:
     """Checks that the command line sets nothing that the task ignores; a task that declares no sections passes.
-
-    Args:
-        cfg: The composed configuration, not resolved.
-        given: The command line: values (``patience=5``) and choices of groups (``trainer=gpu``).
-        choices: The chosen file of each group.
 
     Raises:
         ValueError: If an option of the command line is in a section that the task does not read.

@@ -72,10 +72,6 @@ class BoostedTrees:
     SIGIR 2015). The bits that all splits on a feature clear depend only on the interval of its value: each interval has
     a row of masks.
 
-    Args:
-        trees: T trees.
-        num_features: Number F of features.
-
     Raises:
         ValueError: If there is no tree, or one is malformed.
     """
@@ -207,10 +203,6 @@ def _intervals(
 
 def lay_out(tree: RegressionTree, num_features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lays out a tree of S splits with its leaves from left to right.
-
-    Args:
-        tree: A valid tree.
-        num_features: Number F of features.
 
     Returns:
         Masks ``(S,)`` uint64, in which the bits of the leaves left of the split are 0; values of the leaves

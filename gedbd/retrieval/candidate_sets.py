@@ -87,9 +87,6 @@ def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     """The time of the first answer of each document, ``(N,)`` datetime64, and warnings.
 
     ``NEVER`` without an answer, and ``ALWAYS`` if the answer has no date.
-
-    Args:
-        documents: N documents, optionally with ``answered`` and ``answered_at``.
     """
     if "answered" not in documents:
         warning = "the corpus does not say which documents are answered: all of them count as answered"

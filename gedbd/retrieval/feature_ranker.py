@@ -37,11 +37,7 @@ class RankingModel(Protocol):
 
 
 class WeightedFeatures:
-    """A weighted sum of features, standardised over the candidates of the query; missing values count as the mean.
-
-    Args:
-        weights: ``(F,)``.
-    """
+    """A weighted sum of features, standardised over the candidates of the query; missing values count as the mean."""
 
     kind: ClassVar[str] = "linear"
 
@@ -102,10 +98,8 @@ class ModelOptions:
     def fit(self, lists: LabelledLists, num_seeds: int | None = None, **settings: Any) -> RankingModel:
         """Trains a model.
 
-        Args:
-            lists: Training queries.
-            num_seeds: Replaces the attribute, unless None.
-            settings: Arguments of ``fit_boosted_trees``; ignored by a linear sum.
+        ``num_seeds`` replaces the attribute; ``settings`` are arguments of ``fit_boosted_trees``, which a linear sum
+        ignores.
         """
         if self.kind == "linear":
             return fit_weighted_sum(lists.features, lists.relevance)
@@ -153,12 +147,7 @@ def _read_model(kind: str, text: str) -> RankingModel:
 
 
 class FeatureRanker:
-    """Scores the candidates of a query by named features; scores are comparable within a query only.
-
-    Args:
-        names: The features of the model, in order.
-        model: The model.
-    """
+    """Scores the candidates of a query by named features; scores are comparable within a query only."""
 
     def __init__(self, names: Sequence[str], model: RankingModel) -> None:
         self.names = tuple(names)
@@ -201,11 +190,6 @@ def ranker_text(content: Mapping[str, object]) -> str:
 
 def read_ranker(text: str, name: str, build: Callable[[dict[str, Any]], Ranker]) -> Ranker:
     """Builds the ranker that ``ranker_text`` wrote.
-
-    Args:
-        text: The text.
-        name: Name of the ranker in error messages.
-        build: Builds the ranker from plain values.
 
     Raises:
         ValueError: If the text is damaged or of another version.

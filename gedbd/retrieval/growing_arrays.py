@@ -11,9 +11,6 @@ class GrowingArray:
     """An array that grows at the end in amortised constant time, by doubling its capacity.
 
     A copy by ``copy.copy`` shares the rows; only one of several copies may grow.
-
-    Args:
-        filled: ``(N, ...)`` initial rows.
     """
 
     def __init__(self, filled: np.ndarray) -> None:
@@ -52,11 +49,7 @@ class GrowingArray:
 
 
 class GrowingRows:
-    """Immutable rows, such as those of a file, followed by added rows.
-
-    Args:
-        fixed: ``(F, ...)`` the immutable rows.
-    """
+    """Immutable rows, such as those of a file, followed by added rows."""
 
     def __init__(self, fixed: np.ndarray) -> None:
         self._fixed = fixed
@@ -101,12 +94,7 @@ class GrowingRows:
 
 
 class RaggedArray(Sequence[np.ndarray]):
-    """N lists of different lengths, one after the other: list i is ``values[starts[i] : starts[i + 1]]``.
-
-    Args:
-        starts: ``(N + 1,)`` int64.
-        values: All lists, along the first axis.
-    """
+    """N lists of different lengths, one after the other: list i is ``values[starts[i] : starts[i + 1]]``."""
 
     def __init__(self, starts: np.ndarray, values: np.ndarray) -> None:
         self.starts = starts
@@ -187,9 +175,6 @@ class TermLists:
 
     def find(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the terms of some texts are, in ``terms`` and ``counts``.
-
-        Args:
-            places: ``(R,)`` texts.
 
         Returns:
             ``(P,)``, those of one text after those of another; and how many terms each text has, ``(R,)``.

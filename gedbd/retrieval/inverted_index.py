@@ -46,11 +46,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 
 
 class Vocabulary:
-    """A number for each term, in the order in which terms were learned.
-
-    Args:
-        terms: Terms to start with, in order.
-    """
+    """A number for each term, in the order in which terms were learned."""
 
     def __init__(self, terms: Sequence[str] = ()) -> None:
         self.terms = list(terms)

@@ -69,10 +69,7 @@ def ranking_metrics(queries: pd.DataFrame) -> dict[str, float]:
     """Means over queries: RR@k, MRR, MAP and MAP@k.
 
     RR@k is the *recall rate* of the duplicate-detection papers: the share of queries with a relevant unit among the
-    first k, which information retrieval calls success@k (its RR is the reciprocal rank).
-
-    Args:
-        queries: ``Ranking.queries``. A rank of 0 is a miss.
+    first k, which information retrieval calls success@k (its RR is the reciprocal rank). A rank of 0 is a miss.
     """
     return {str(name): float(values.mean()) for name, values in per_query(queries).items()}
 

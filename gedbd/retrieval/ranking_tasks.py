@@ -71,12 +71,7 @@ def generic_words(protocol: str) -> ProtocolWords:
 
 
 def words_of(protocol: str, stored: Mapping[str, Mapping[str, str]]) -> ProtocolWords:
-    """The description of a protocol of a finished run.
-
-    Args:
-        protocol: Name of the protocol.
-        stored: The fields of ``ProtocolWords`` by protocol, from the run folder; others are ignored.
-    """
+    """The description of a protocol of a finished run."""
     known = KNOWN_WORDS.get(protocol) or generic_words(protocol)
     fields = stored.get(protocol, {})
     values = {name: str(fields.get(name, getattr(known, name))) for name in ("heading", "text", "unit", "lacks")}
@@ -128,13 +123,7 @@ class TaskFinder(Protocol):
     """Finds the queries of a split; ``conf/protocol`` names one for each protocol."""
 
     def __call__(self, corpus: Corpus, wanted: np.ndarray, *, top_k: tuple[int, ...]) -> RankingTask:
-        """Finds the queries and their candidates.
-
-        Args:
-            corpus: N documents.
-            wanted: ``(N,)`` bool, the documents of the split.
-            top_k: Ranks at which metrics are computed.
-        """
+        """Finds the queries and their candidates."""
         ...
 
 

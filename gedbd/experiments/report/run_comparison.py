@@ -38,12 +38,6 @@ def compare_runs(
     value of a query is its mean over the seeds. So the interval is over test reports, while ``by_seed`` shows the
     variation between seeds and ``by_year`` that between years.
 
-    Args:
-        first: Runs of one setting.
-        second: Runs of another setting.
-        method: Id of a method of the first runs, by default their own.
-        against_method: Id of a method of the second runs, by default their own.
-
     Returns:
         One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed), with
         several years ``by_year``, and with rankings ``p_mann_whitney``, see ``mann_whitney``. Both p values are missing

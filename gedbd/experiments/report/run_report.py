@@ -60,12 +60,7 @@ Row = dict[str, Any]
 def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, command: str) -> None:
     """Writes the page, and prints a summary and the runs it leaves out.
 
-    Args:
-        paths: Folders that hold runs, at any depth.
-        folder: Where ``report.html`` and ``report.md`` go; created if absent.
-        fill: A Markdown or LaTeX file whose marked tables are replaced, see ``fill_tables``.
-        title: The page's title.
-        command: The command line that wrote the page, to show on it.
+    ``fill`` is a Markdown or LaTeX file whose marked tables are replaced, see ``fill_tables``.
     """
     with stage("read the runs"):
         runs, unfinished, outdated = find_runs(paths)
@@ -214,11 +209,7 @@ def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str
 
 
 def varied_options(settings: list[Setting]) -> list[str]:
-    """The options with a value, no choice of a file, in which some settings of a corpus differ and agree in all else.
-
-    Args:
-        settings: Settings of one corpus.
-    """
+    """The options with a value, no choice of a file, in which settings of a corpus differ and agree in all else."""
     names = dict.fromkeys(name for setting in settings for name in setting.options)
     return [name for name in names if "." in name and name != CONTENTS and _over_option(settings, name)]
 

@@ -140,11 +140,7 @@ def ranked_protocols(settings: Iterable[Setting]) -> list[str]:
 
 
 def query_metrics(table: pd.DataFrame) -> dict[str, float]:
-    """Means of the metrics of queries, and the intervals of RR@10, MRR and MAP@10 over queries.
-
-    Args:
-        table: The table of ``Setting.ranks``.
-    """
+    """Means of the metrics of queries, and the intervals of RR@10, MRR and MAP@10 over queries."""
     values = {name: float(table[name].mean()) for name in table.columns if name not in ("id", "group")}
     names = [name for name in ("rr@10", "mrr", "map@10") if name in table]
     means = table.groupby(["id", "group"])[names].mean().reset_index()

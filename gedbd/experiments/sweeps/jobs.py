@@ -147,11 +147,7 @@ def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
 
 
 class Pruned(Exception):  # noqa: N818 - an ending, not an error
-    """Ends a job that the sweeper stops before its last epoch.
-
-    Args:
-        value: The job's value so far.
-    """
+    """Ends a job that the sweeper stops before its last epoch."""
 
     def __init__(self, value: float) -> None:
         super().__init__(f"pruned at {value:.3f}")

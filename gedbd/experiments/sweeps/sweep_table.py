@@ -132,11 +132,7 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
 
 
 def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
-    """The metrics that tables of runs show: those in ``SUMMARISED``, or all numbers of a task that has none of these.
-
-    Args:
-        results: Values of a run by their names.
-    """
+    """The metrics that tables of runs show: those in ``SUMMARISED``, or all numbers of a task without these."""
     numbers = [name for name, value in results.items() if isinstance(value, Real)]
     values = [name for name in numbers if not name.endswith(("_low", "_high"))]
     return [name for name in SUMMARISED if name in results] or values

@@ -133,13 +133,7 @@ def train_cross_encoder(
     """Minimises -log of the softmax probability of the relevant report in each list.
 
     The trainer of sentence-transformers (``ListNetLoss``) has the same softmax, but takes fixed lists from a dataset:
-    it does not draw other negatives in each epoch.
-
-    Args:
-        model: The cross-encoder, changed in place and left in training mode.
-        texts: Texts by row.
-        examples: Training queries.
-        options: See ``CrossEncoderOptions``.
+    it does not draw other negatives in each epoch. The model is changed in place and left in training mode.
     """
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
@@ -229,10 +223,6 @@ class CrossScores:
     def fit(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> None:
         """Trains the cross-encoder, from the same initial weights each time.
 
-        Args:
-            texts: Texts of all reports, by row.
-            lists: Training queries in the order of time.
-
         Raises:
             ValueError: If no list has both a relevant and an irrelevant candidate.
         """
@@ -256,12 +246,7 @@ class CrossScores:
 
         With ``folds`` = 0, the older half of the queries trains, and the newer half is scored; the older half gets NaN.
         Otherwise each fold is scored by a cross-encoder trained on the others, and the last training uses all queries,
-        so that it takes ``folds`` + 1 times as long.
-
-        Args:
-            texts: See ``fit``.
-            lists: See ``fit``.
-            groups: ``(N,)`` group of each report. The queries of a group share a fold.
+        so that it takes ``folds`` + 1 times as long. The queries of a group share a fold.
 
         Returns:
             For each list the scores of its candidates, ``(C,)`` float32.

@@ -20,9 +20,6 @@ class FeatureStore:
     A copy by ``copy.copy`` can grow without changing this store, for searches that are using it; of several copies only
     one may grow.
 
-    Args:
-        dim: Size D of the vectors.
-
     Attributes:
         vectors: The vectors.
         terms: The counts of terms by kind of ``TERM_KINDS``.

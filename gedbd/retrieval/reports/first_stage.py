@@ -68,10 +68,6 @@ class GrowingGroups:
 
     A link counts as known as soon as both of its reports exist: exports seldom say when it was made. So a group that
     only a later report connects is still apart, but a link that a triager made weeks later counts too early.
-
-    Args:
-        links: ``(2, L)`` rows of linked reports.
-        num_reports: Number N of reports.
     """
 
     def __init__(self, links: np.ndarray, num_reports: int) -> None:
@@ -213,11 +209,7 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
     What all kinds of retrieval find is ordered by a sum with the fixed ``WEIGHTS``, each group by its best report.
-
-    Args:
-        scores: Scores of the stored reports for the query.
-        allowed: ``(n,)`` bool, the candidates; None for all.
-        max_groups: Number of groups to find.
+    ``allowed (n,)`` bool are the candidates; None for all.
     """
     # In another thread, which waits for the vector while this one compares words.
     nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None

@@ -203,12 +203,6 @@ def messages(query: ReportText, candidate: ReportText, answer: str, max_characte
 
     Each stands between two tags with a code in their names. The code is a hash of both reports, so that neither can
     hold its own closing tag.
-
-    Args:
-        query: The new report.
-        candidate: An older report.
-        answer: One of ``ANSWERS``.
-        max_characters: Length that each description is cut to.
     """
     joined = [text.joined(max_characters) for text in (query, candidate)]
     # A damaged export holds half characters of UTF-16, which JSON in UTF-8 does not.
@@ -225,10 +219,6 @@ def messages(query: ReportText, candidate: ReportText, answer: str, max_characte
 
 def read_score(choice: dict[str, Any], answer: str) -> float | None:
     """The score in the first choice of a chat completion.
-
-    Args:
-        choice: See ``ChatEndpoint.complete``.
-        answer: One of ``ANSWERS``.
 
     Returns:
         From 0, different bugs, to 1, the same bug; None if the answer cannot be read. For ``yes_no`` it is

@@ -27,11 +27,7 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 
 
 class CategoryEncoder:
-    """A number for each value of a field; upper and lower case are the same.
-
-    Args:
-        values: The values with the numbers 0, 1, 2, ...
-    """
+    """A number for each value of a field; upper and lower case are the same."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._codes = {name: code for code, name in enumerate(values)}
@@ -78,9 +74,6 @@ class ReportFeatures:
 
 class FeatureEncoder:
     """Turns reports into numbers.
-
-    Args:
-        vocabulary: Numbers of terms.
 
     Attributes:
         categories: Numbers of the values of each of ``FIELDS``.

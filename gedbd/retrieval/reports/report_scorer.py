@@ -96,11 +96,6 @@ class SecondStage:
     def fit(self, texts: Sequence[ReportText], examples: Sequence[Replayed], group: np.ndarray) -> None:
         """Trains both rankers and the scorers.
 
-        Args:
-            texts: Texts of all N reports, by row.
-            examples: Replayed reports in the order of time.
-            group: ``(N,)`` duplicate group of each report.
-
         Raises:
             ValueError: If there are too few queries to learn from, or the language model does not answer.
         """

@@ -55,11 +55,6 @@ def fit_ranker(
     Boosted trees stop early by time: trees that are trained on the older queries choose the number of rounds on the
     latest ones, and the ranker is then trained on all.
 
-    Args:
-        examples: Replayed reports in the order of time.
-        options: None for the default ones.
-        extra: Names of the features behind ``FEATURES``.
-
     Raises:
         ValueError: If no example has a right candidate and a wrong one.
     """
@@ -90,12 +85,6 @@ class RankerOnTop:
 
     The ranker is trained on the training queries over the vectors of the encoder before its training: a trained
     encoder scores the duplicates that it has learned from too high.
-
-    Args:
-        corpus: The reports.
-        parts: ``(N,)`` part of each.
-        untrained: ``(N, D)`` unit vectors of the encoder before its training.
-        options: How the ranker is trained; None for the default ones with one training.
     """
 
     def __init__(
@@ -109,9 +98,6 @@ class RankerOnTop:
 
     def metrics(self, vectors: np.ndarray) -> dict[str, float]:
         """RR@10 and MRR by the names ``METRICS``; a query whose duplicate is no candidate counts as 0.
-
-        Args:
-            vectors: ``(N, D)`` unit rows.
 
         Raises:
             ValueError: If the training part has no query to learn from.

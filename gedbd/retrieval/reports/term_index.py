@@ -82,10 +82,7 @@ class TermQuery:
         """The texts with the highest scores, of those that share a term with the query.
 
         Rough scores of all texts choose those whose exact scores decide: only those near the lowest score need them.
-
-        Args:
-            depth: Number of texts to find.
-            allowed: ``(N,)`` bool, what may be found; None for all.
+        ``allowed (N,)`` bool is what may be found; None for all.
         """
         if not len(self.own) or not depth:
             nothing = np.empty(0, dtype=np.int64)

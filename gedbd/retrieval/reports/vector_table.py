@@ -29,8 +29,7 @@ class Shortlist(NamedTuple):
     def rows(self, exact: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """The reports in any order; of equal exact scores the older report is taken first.
 
-        Args:
-            exact: Gives the exact scores of some rows.
+        ``exact`` gives the exact scores of some rows.
         """
         if not self.num_left:
             return self.certain

@@ -20,12 +20,7 @@ THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
 
 
 class VectorScorer(Scorer):
-    """Cosine of unit vectors that are given.
-
-    Args:
-        documents: ``(N, D)`` unit rows.
-        queries: ``(Q, D)`` unit rows; None if the documents are the queries.
-    """
+    """Cosine of unit vectors that are given. Without queries, the documents are the queries."""
 
     def __init__(self, documents: np.ndarray, queries: np.ndarray | None = None) -> None:
         self.documents = documents

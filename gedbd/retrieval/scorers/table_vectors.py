@@ -109,9 +109,6 @@ class TagSimilarity(Scorer):
     """Cosine of the vectors of the most frequent tags of query and document, 0 where one of them has no known tag.
 
     The vectors are learned on the documents that exist when the last training query is made.
-
-    Args:
-        tags: Encoder of tags, not yet fitted.
     """
 
     def __init__(self, tags: TagEncoder) -> None:

@@ -166,11 +166,6 @@ class TrainingTexts:
 def number_words(texts: Sequence[str], vocabulary: Vocabulary, learn: bool) -> list[np.ndarray]:
     """The words of each text as numbers, without English stop words and URLs.
 
-    Args:
-        texts: N texts.
-        vocabulary: Gives the numbers.
-        learn: Add unknown words to the vocabulary; otherwise they get numbers below 0.
-
     Returns:
         N arrays ``(L,)`` int32.
     """
