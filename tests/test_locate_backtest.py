@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -9,9 +10,17 @@ from run_commands import commands_in
 from small_repository import NAMES, make_repository, write_reports
 
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
-from gedbd.localization.locating.tracker_ranker import TrackerRanker, read_hit_rate
+from gedbd.localization.locating.tracker_ranker import TrackerRanker
 
 pytestmark = pytest.mark.integration
+
+
+def read_hit_rates(folder):
+    """The hit rates of commits and of files, and their statements."""
+    found = json.loads((folder / "hit_rate.json").read_text())
+    files = found.pop("files")
+    return SimpleNamespace(**found), SimpleNamespace(**files), f"{files['statement']} {found['statement']}"
+
 
 WANTED = ("a file that the fix changed", "an inducing commit")
 
@@ -34,13 +43,13 @@ def run(place, tmp_path):
 
 def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     folder, told = run("repo=repo", "dataset=csv", "dataset.path=issues.csv")
-    found = read_hit_rate(folder)
+    found, files, statements = read_hit_rates(folder)
     # 24 bugs, of which the newer 12 are replayed; each report names a class that three commits concern
     assert (found.reports, found.hits, found.share, found.learnt) == (12, 12, 1.0, True)
     assert (found.first, found.last) == ("2021-12-30", "2022-11-25")
     assert found.status == "met"
-    assert (found.files.reports, found.files.hits, found.files.learnt) == (12, 12, True)
-    assert f"{found.files.statement} {found.statement}" in told
+    assert (files.reports, files.hits, files.learnt) == (12, 12, True)
+    assert f"{files.statement} {found.statement}" in told
     tables = ("a file that the fix changed among the first k, 12 reports", "name a file", "an inducing commit among")
     assert sorted(tables, key=told.index) == list(tables)
     assert "3 of 27 reports have no such commit and cannot be tested" in told
@@ -64,18 +73,18 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     page = (folder / "report.html").read_text()
     assert "gedbd locate-backtest repo=repo dataset=csv" in page
     assert 'href="https://bugs.example.org/24"' in page
-    assert json.loads((folder / "own_page.json").read_text())["summary"] == found.statements
+    assert json.loads((folder / "own_page.json").read_text())["summary"] == statements
     headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
     assert [headings.index(f"## How often is {what} among the first?") for what in WANTED] == [0, 5]
 
 
 def test_few_reports_teach_nothing(run, capsys, same_rows):
     folder, told = run("repo=repo", "dataset.path=issues.csv", "min_reports=25", "json=true")
-    found = read_hit_rate(folder)
+    found, _, statements = read_hit_rates(folder)
     assert (found.reports, found.learnt) == (24, False)
     assert "The 24 reports with an earlier inducing commit are too few to learn from" in capsys.readouterr().err
     document = json.loads(told)
-    assert document["statement"] == found.statements
+    assert document["statement"] == statements
     names = ("metrics", "differences", "years", "counts", "curve")
     for name in (*names, *(f"files_{name}" for name in names), "files_named"):
         same_rows(document[name], folder / f"{name}.csv")
@@ -86,11 +95,11 @@ def test_data_that_names_files_only_is_measured_on_files(run, place):
     fixes = [f"{number},src/{name}Reader.java" for number, name in enumerate(NAMES, start=1)]
     (place / "files.csv").write_text("\n".join(["bug_id,path", *fixes, ""]))
     folder, told = run("repo=repo", "dataset.path=issues.csv", "fixes=files.csv")
-    found = read_hit_rate(folder)
-    assert (found.share, found.files.reports, found.files.hits, found.files.learnt) == (None, 12, 12, True)
+    found, files, statements = read_hit_rates(folder)
+    assert (found.share, files.reports, files.hits, files.learnt) == (None, 12, 12, True)
     assert "there was no report with an earlier inducing commit to test" in told
     ranker = TrackerRanker.read(folder)
-    assert ranker.statement == found.statements
+    assert ranker.statement == statements
     assert ranker.ranker.commits.as_dict() == default_ranker().commits.as_dict()
     assert ranker.ranker.files.as_dict() != default_ranker().files.as_dict()
     assert not (folder / "metrics.csv").exists()
@@ -101,7 +110,7 @@ def test_data_that_names_files_only_is_measured_on_files(run, place):
 def test_a_history_with_its_reports_needs_no_repo(run):
     reports = ("dataset@dataset.reports=csv", "dataset.reports.path=issues.csv")
     folder, _ = run("dataset=git", "dataset.path=repo", *reports, "min_reports=25", "max_replayed=3", "target=0.9")
-    found = read_hit_rate(folder)
+    found, _, _ = read_hit_rates(folder)
     assert (found.reports, found.target, found.status) == (3, 0.9, "inconclusive")
 
 

@@ -9,7 +9,14 @@ from small_repository import NAMES, make_repository
 
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.locating.repository_index import Located, Update
-from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, HIT_RATE, HitRate, TrackerRanker, fixes_as_json
+from gedbd.localization.locating.tracker_ranker import (
+    DEFAULT_MEASURED,
+    HIT_RATE,
+    HitRate,
+    HitRates,
+    TrackerRanker,
+    fixes_as_json,
+)
 from gedbd.service.app import create_app
 from gedbd.service.suspects import SuspectFinder, open_suspects
 
@@ -168,8 +175,9 @@ def test_the_figure_of_a_backtest_is_shown(repo, tmp_path, finder):
     (run / "ranker.json").write_text(default_ranker().to_text())
     (run / "fixes.json").write_text(fixes_as_json([]))
     figure = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
-    (run / HIT_RATE).write_text(figure.as_json())
-    assert open_suspects(str(repo[0]), str(run), str(tmp_path)).statement == figure.statement
+    rates = HitRates(figure, figure)
+    (run / HIT_RATE).write_text(rates.as_json())
+    assert open_suspects(str(repo[0]), str(run), str(tmp_path)).statement == rates.statements
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,10 @@ def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOpti
 
 
 def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
-    """One line of ASCII for programs.
+    """One line of ASCII for programs: ``query`` (the report), ``facts`` such as the state of the index, and the answer.
 
-    Args:
-        report: The report: ``query``.
-        located: The answer: ``files``, ``changes`` and so on. ``title`` of a change is the first line of ``message``;
-            ``spans`` of a line are the positions of the report's words in ``text``.
-        facts: Further fields, such as the state of the index.
+    ``title`` of a change is the first line of ``message``; ``spans`` of a line are the positions of the report's words
+    in ``text``.
     """
     query = {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at}
     files = {
@@ -96,8 +93,8 @@ def print_located(
 ) -> None:
     """Prints a line for each file with its best places below, and a line for each suspect commit.
 
-    In a terminal, lines are cut at its width. As details, all reasons, lines of code and last commits are printed. For
-    the facts, see ``RepositoryIndex.facts``; ``statement`` is the result of the backtest.
+    In a terminal, lines are cut at its width. As details, all reasons, lines of code and last commits are printed.
+    ``facts`` are those of ``RepositoryIndex.facts`` and ``statement``, the result of the backtest.
     """
     _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
     if not details:
@@ -105,7 +102,14 @@ def print_located(
     for file in located.files:
         _print_file(console, file, details)
     if not located.files:
-        print_line(console, _why_no_file(located, facts))
+        problem = "no source file shares a word with the report, so none is listed"
+        if not facts["num_commits"]:
+            problem = "there are only merge commits: set merges=true"
+        elif not facts["num_ranked"]:
+            problem = "no commit is older than the report"
+        elif not located.num_files:
+            problem = f"no file of {located.commit[:SHORT_ID]} has the suffix of source code, so none is listed"
+        print_line(console, problem)
     if located.changes:
         console.print()
         console.print(Text("Commits that may have introduced the bug", style="bold"))
@@ -119,16 +123,6 @@ def print_located(
         start = f":{first.places[0].start}" if first.places else ""
         advice = f"Read {first.path}{start} first. "
     print_line(console, f"{advice}{facts['statement']}")
-
-
-def _why_no_file(located: Located, facts: dict[str, Any]) -> str:
-    if not facts["num_commits"]:
-        return "there are only merge commits: set merges=true"
-    if not facts["num_ranked"]:
-        return "no commit is older than the report"
-    if not located.num_files:
-        return f"no file of {located.commit[:SHORT_ID]} has the suffix of source code, so none is listed"
-    return "no source file shares a word with the report, so none is listed"
 
 
 def _ranked_line(located: Located, facts: dict[str, Any]) -> str:

@@ -110,15 +110,16 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     for warning in backtest.warnings:
         print_line(console, f"{corpus.name}: {warning}")
     save_run(folder, cfg, corpus)
-    step = next_step(os.path.relpath(folder), cfg.repo)
+    command = f'gedbd locate repo={cfg.repo or "PATH"} run={os.path.relpath(folder)} "text of the report"'
+    step = "Find the files of a new report:", command
     page = write_backtest(folder, ranked, backtest, step, options)
     record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statements, **backtest.tables)
     print_tables(console, backtest)
     print_line(console, summary(backtest))
     print_next_step(console, *step)
     print_path(console, "page:", page)
-    files = backtest.hit_rate.files
-    return (backtest.hit_rate.share if files is None or files.share is None else files.share) or 0.0
+    rates = backtest.hit_rate
+    return (rates.commits.share if rates.files.share is None else rates.files.share) or 0.0
 
 
 def write_backtest(
@@ -162,20 +163,13 @@ def summary(backtest: LocatingBacktest) -> str:
                 f"The {len(replayed.reports):,} reports with {answer} are too few to learn from, so the default ranker"
                 " is measured on all of them, and used."
             )
-    num_reports = backtest.commits.reports.num_reports
-    without_file = num_reports - len(backtest.files.reports)
-    without_commit = num_reports - len(backtest.commits.reports)
+    total = backtest.commits.reports.num_reports
     sentences.append(
-        f"{without_file:,} of {num_reports:,} reports have no such file, and {without_commit:,} of {num_reports:,}"
-        " reports have no such commit and cannot be tested; the figures cover the others."
+        f"{total - len(backtest.files.reports):,} of {total:,} reports have no such file, and"
+        f" {total - len(backtest.commits.reports):,} of {total:,} reports have no such commit and cannot be tested; the"
+        " figures cover the others."
     )
     return " ".join(sentences)
-
-
-def next_step(folder: str, repo: str | None) -> tuple[str, str]:
-    """The next step for the user: a sentence and a command, which reads the run folder."""
-    place = repo or "PATH"
-    return "Find the files of a new report:", f'gedbd locate repo={place} run={folder} "text of the report"'
 
 
 def sections(backtest: LocatingBacktest) -> list[Section]:
@@ -202,30 +196,24 @@ def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, te
     """The metrics of all systems, and the differences and years of one of them."""
     noun = "files" if prefix else "commits"
     learned_text = LEARNED_TEXT if system == LEARNED else ""
-    curve = [
-        (f"{prefix}hits", f"Share of reports with {what} among the first k", hit_figure(tables[f"{prefix}curve"], what))
-    ]
+    figure = hit_figure(tables[f"{prefix}curve"], what)
+    curve = [(f"{prefix}hits", f"Share of reports with {what} among the first k", figure)]
+    heading = f"How often is {what} among the first?"
+    by_year = f"The {system}, by the year of the report."
     return [
-        Section(
-            f"How often is {what} among the first?",
-            f"{text}{learned_text}{DEFAULT_TEXT}",
-            [tables[f"{prefix}metrics"]],
-            curve,
-        ),
+        Section(heading, f"{text}{learned_text}{DEFAULT_TEXT}", [tables[f"{prefix}metrics"]], curve),
         Section(f"Differences of {noun}", DIFFERENCES_TEXT.format(system=system), [tables[f"{prefix}differences"]]),
-        Section(
-            f"{noun.capitalize()} by year", f"The {system}, by the year of the report.", [tables[f"{prefix}years"]]
-        ),
+        Section(f"{noun.capitalize()} by year", by_year, [tables[f"{prefix}years"]]),
     ]
 
 
 def hit_figure(curve: pd.DataFrame, what: str) -> Figure:
     """Hit@k against k for each system, with the interval of the first one; ``what`` is looked for."""
     figure, axis = start_figure()
-    for place, (system, rows) in enumerate(curve.groupby("system", sort=False)):
-        tone, line = STYLES[str(system)]
-        shown = rows if place == 0 else rows.drop(columns=["hit_low", "hit_high"])
-        draw_band(axis, shown["k"], shown, "hit", color=tone, linestyle=line, label=system)
+    for number, (system, rows) in enumerate(curve.groupby("system", sort=False)):
+        color, line = STYLES[str(system)]
+        drawn = rows if number == 0 else rows.drop(columns=["hit_low", "hit_high"])
+        draw_band(axis, drawn["k"], drawn, "hit", color=color, linestyle=line, label=system)
     axis.axvline(TOP, color="black", linewidth=0.8, alpha=0.4)
     finish_ranks(axis, f"{what[0].upper()}{what[1:]} among the first k", "share of reports")
     return finish_figure(figure)
@@ -235,20 +223,17 @@ def print_tables(console: Console, backtest: LocatingBacktest) -> None:
     """Prints hit@k, MRR and MAP: of files, of the reports that name one and those that do not, and of commits."""
     tables = backtest.tables
     if "files_metrics" in tables:
-        print_metrics(console, tables["files_metrics"], FILES)
+        _print_metrics(console, tables["files_metrics"], FILES)
         named = tables["files_named"]
         of_system = named[named["system"] == backtest.files.system].drop(columns="system")
-        print_table(
-            console, _readable(of_system), f"the {backtest.files.system} on reports that name a file, and others"
-        )
+        title = f"the {backtest.files.system} on reports that name a file, and others"
+        print_table(console, _readable(of_system), title)
     if "metrics" in tables:
-        print_metrics(console, tables["metrics"], COMMITS)
+        _print_metrics(console, tables["metrics"], COMMITS)
 
 
-def print_metrics(console: Console, metrics: pd.DataFrame, what: str) -> None:
-    """Prints the metrics of each system."""
-    count = int(metrics["reports"].iloc[0])
-    title = f"{what} among the first k, {count:,} reports"
+def _print_metrics(console: Console, metrics: pd.DataFrame, what: str) -> None:
+    title = f"{what} among the first k, {int(metrics['reports'].iloc[0]):,} reports"
     print_table(console, _readable(metrics.drop(columns="reports")), title)
 
 

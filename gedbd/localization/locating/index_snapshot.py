@@ -5,7 +5,6 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +50,7 @@ class Indexed(NamedTuple):
     num_removed: int  # number of commits that the revision no longer reaches, or that were read again with another date
     num_merges: int  # number of skipped merges
     num_missing: int  # number of commits skipped for missing objects
-    warnings: tuple[str, ...]  # warnings with counts of what was skipped or guessed
+    warnings: tuple[str, ...]  # counts of what was skipped or guessed
 
 
 def update_history(
@@ -133,14 +132,14 @@ class Header:
 
 
 class Snapshot(NamedTuple):
-    """A stored index."""
+    """The state of an index."""
 
     header: Header
     history: ChangeHistory
 
 
 class DamagedSnapshotError(ValueError):
-    """A file without an index, or with an incomplete one."""
+    """A stored index is damaged or incomplete."""
 
 
 def write_snapshot(file: Path, snapshot: Snapshot) -> None:
@@ -151,46 +150,25 @@ def write_snapshot(file: Path, snapshot: Snapshot) -> None:
         np.savez(stream, allow_pickle=False, **arrays)
 
 
-def read_header(file: Path) -> Header | None:
-    """The header of the stored index; None if there is none.
+def read_snapshot(file: Path, current: Header | None = None) -> Snapshot | None:
+    """The stored index; None if there is none, or it has the header ``current``.
 
     Raises:
         DamagedSnapshotError: The file is damaged.
     """
     if not file.exists():
         return None
-    with _opened(file) as stored:
-        return _header(stored)
-
-
-def read_snapshot(file: Path) -> Snapshot | None:
-    """The stored index; None if there is none.
-
-    Raises:
-        DamagedSnapshotError: The file is damaged.
-    """
-    if not file.exists():
-        return None
-    with _opened(file) as stored:
-        header = _header(stored)
-        history = ChangeHistory.of_arrays({name: stored[name] for name in stored.files if name != HEADER})
-        if len(history) != header.num_commits:
-            raise ValueError(f"{len(history):,} commits of {header.num_commits:,}")
-    return Snapshot(header, history)
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """The arrays of a file; errors become ``DamagedSnapshotError``."""
     try:
         with np.load(file, allow_pickle=False) as stored:
-            yield stored
+            header = Header(**json.loads(stored[HEADER].tobytes()))
+            if header == current or header.schema != SCHEMA:
+                return None if header == current else Snapshot(header, ChangeHistory())
+            history = ChangeHistory.of_arrays({name: stored[name] for name in stored.files if name != HEADER})
     except DAMAGE as error:
         raise DamagedSnapshotError(f"{file} is damaged ({error})") from error
-
-
-def _header(stored: np.lib.npyio.NpzFile) -> Header:
-    return Header(**json.loads(stored[HEADER].tobytes()))
+    if len(history) != header.num_commits:
+        raise DamagedSnapshotError(f"{file} is damaged ({len(history):,} commits of {header.num_commits:,})")
+    return Snapshot(header, history)
 
 
 class IndexFolder:
@@ -212,18 +190,13 @@ class IndexFolder:
 
     def read(self, current: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
         """The stored state, or None if there is none or it is current; and warnings about an unusable one."""
-        file = self.path / SNAPSHOT
         try:
-            header = read_header(file)
-            if header is None or header == current:
-                return None, ()
-            if not header.serves(self._settings):
-                return None, (
-                    "the index was built with other options or by another version: all commits are read again",
-                )
-            return read_snapshot(file), ()
+            stored = read_snapshot(self.path / SNAPSHOT, current)
         except DamagedSnapshotError as error:
             return None, (f"{error}: all commits are read again",)
+        if stored is None or stored.header.serves(self._settings):
+            return stored, ()
+        return None, ("the index was built with other options or by another version: all commits are read again",)
 
     def best_start(self, history: ChangeHistory) -> ChangeHistory:
         """The start of an update: the history, or that of an interrupted update if it has more commits."""

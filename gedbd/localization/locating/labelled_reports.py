@@ -22,16 +22,14 @@ from gedbd.localization.change_ranking.file_features import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
 from gedbd.retrieval.ranking_tasks import evenly_spaced
 
-REPOSITORY_OPTIONS = ("fix_patterns", "fixes")
-
 
 def check_options(cfg: DictConfig) -> None:
     """Raises ValueError for invalid options."""
     if OmegaConf.is_missing(cfg.dataset, "path"):
         raise ValueError("no reports given: set repo=. dataset=csv dataset.path=issues.csv")
-    options = [name for name in REPOSITORY_OPTIONS if cfg[name] is not None]
-    if options and cfg.repo is None:
-        raise ValueError(f"{options[0]}= needs a repository: add repo=., or use dataset.{options[0]}= with dataset=git")
+    for option in ("fix_patterns", "fixes"):
+        if cfg[option] is not None and cfg.repo is None:
+            raise ValueError(f"{option}= needs a repository: add repo=., or use dataset.{option}= with dataset=git")
 
 
 @stage("read the repository")
@@ -39,7 +37,7 @@ def read_changes(cfg: DictConfig) -> ChangeCorpus:
     """The reports, and the commits of the repository that fixed and introduced their bugs.
 
     Raises:
-        ValueError: If there are reports without a repository, or a history of changes with one.
+        ValueError: There are reports without a repository, or a history of changes with one.
     """
     if cfg.repo is None:
         corpus = instantiate(cfg.dataset)
@@ -75,10 +73,8 @@ def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]
     inducing = {name: _links(links, kept[name], rows[name]) for name, links in corpus.inducing.items()}
     fixing = None if corpus.fixing is None else _links(corpus.fixing, kept["commit"], rows["commit"])
     counts = [f"merges are no candidates, as in gedbd locate: {num_merges:,}"]
-    for what, before, after in (
-        ("inducing", corpus.inducing.get("commit"), inducing.get("commit")),
-        ("fixing", corpus.fixing, fixing),
-    ):
+    both = {"inducing": (corpus.inducing.get("commit"), inducing.get("commit")), "fixing": (corpus.fixing, fixing)}
+    for what, (before, after) in both.items():
         if before is not None and after is not None and len(after) < len(before):
             counts.append(f"links to {what} commits that are merges, left out: {len(before) - len(after):,}")
     reduced = replace(
@@ -110,7 +106,7 @@ def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
     """The corpus, with empty links to fixing or inducing commits if it has none.
 
     Raises:
-        ValueError: If the corpus has no reports, no fixes or inducing commits, or a report without a date.
+        ValueError: The corpus has no reports, no fixes or inducing commits, or a report without a date.
     """
     has_labels = corpus.fixing is not None or corpus.fixed_paths or "commit" in corpus.inducing
     if corpus.reports is None or not has_labels:

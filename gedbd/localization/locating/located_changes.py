@@ -76,9 +76,8 @@ class MatchedHunk:
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
     """The hunks of a commit that match a report, best first; ``weights`` are of its lower-case words."""
     shared_words = SharedWords(weights)
-    matches = [_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks]
-    hunks = [hunk for hunk in matches if hunk is not None]
-    return tuple(sorted(hunks, key=lambda hunk: -hunk.score)[:max_hunks])
+    matches = (_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks)
+    return tuple(sorted(filter(None, matches), key=lambda hunk: -hunk.score)[:max_hunks])
 
 
 class WordSpan(NamedTuple):
@@ -112,20 +111,25 @@ class SharedWords:
 def _match(
     change: FileChange, hunk: Hunk, weights: Mapping[str, float], shared_words: SharedWords
 ) -> MatchedHunk | None:
+    """The hunk with its lines that match best; None without a shared word."""
     changed: set[str] = set()
     unchanged: set[str] = set()
     lines: list[tuple[float, MatchedLine]] = []
-    for line in _numbered(hunk):
-        shared = shared_words(line.text)
-        if not shared:
-            continue
+    old = hunk.old_start
+    new = hunk.new_start
+    for line in hunk.lines:
+        sign = line[:1]
+        text = line[1:].removesuffix("\r")
+        shared = shared_words(text)
         terms = {word.word for word in shared}
-        is_changed = line.sign != " "
-        (changed if is_changed else unchanged).update(terms)
-        # Exact, because the order of a set differs between processes.
-        value = fsum(weights[term] for term in terms) * (1.0 if is_changed else CONTEXT_WEIGHT)
-        spans = joined_spans([(word.start, word.end) for word in shared])
-        lines.append((value, MatchedLine(line.sign, line.number, line.text, spans)))
+        (unchanged if sign == " " else changed).update(terms)
+        if shared:
+            # Exact, because the order of a set differs between processes.
+            value = fsum(weights[term] for term in terms) * (CONTEXT_WEIGHT if sign == " " else 1.0)
+            spans = joined_spans([(word.start, word.end) for word in shared])
+            lines.append((value, MatchedLine(sign, old if sign == "-" else new, text, spans)))
+        old += sign != "+"
+        new += sign != "-"
     if not lines:
         return None
     score = fsum(weights[term] for term in changed)
@@ -134,26 +138,11 @@ def _match(
     terms_in_order = sorted(changed | unchanged, key=lambda term: (-weights[term], term))[:MAX_TERMS]
     return MatchedHunk(
         change.path,
-        hunk.old_start,
-        hunk.old_count,
-        hunk.new_start,
-        hunk.new_count,
-        hunk.section,
-        score,
-        tuple(terms_in_order),
-        tuple(lines[number][1] for number in sorted(best)),
+        *hunk[:-1],
+        score=score,
+        terms=tuple(terms_in_order),
+        lines=tuple(lines[number][1] for number in sorted(best)),
     )
-
-
-def _numbered(hunk: Hunk) -> Iterator[MatchedLine]:
-    """The lines with their numbers, without spans."""
-    old = hunk.old_start
-    new = hunk.new_start
-    for line in hunk.lines:
-        sign = line[:1]
-        yield MatchedLine(sign, old if sign == "-" else new, line[1:].removesuffix("\r"), ())
-        old += sign != "+"
-        new += sign != "-"
 
 
 def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -241,14 +230,21 @@ def read_changes(
     Raises:
         ValueError: A commit is no longer in the repository, or is damaged.
     """
-    rows = [suspect.row for suspect in suspects]
-    ids = [history.ids[row] for row in rows]
-    dates = [pd.Timestamp(history.created_at[row]).to_pydatetime().replace(tzinfo=UTC) for row in rows]
-    parents = _first_parents(git, ids)
-    dated = [DatedCommit(id_, parents[id_], date) for id_, date in zip(ids, dates, strict=True)]
-    commits = [read.commit for read in read_commits(git, dated, limits)]
+    if not suspects:
+        return ()
+    ids = [history.ids[suspect.row] for suspect in suspects]
+    first_parents = {}
+    with git.stream("rev-list", "--no-walk=unsorted", "--parents", "--stdin", lines=ids) as lines:
+        for line in lines:
+            id_, *parents = line.decode("ascii").split()
+            first_parents[id_] = parents[0] if parents else ""
+    dated = []
+    for id_, suspect in zip(ids, suspects, strict=True):
+        date = pd.Timestamp(history.created_at[suspect.row]).to_pydatetime().replace(tzinfo=UTC)
+        dated.append(DatedCommit(id_, first_parents[id_], date))
     located = []
-    for rank, (suspect, commit) in enumerate(zip(suspects, commits, strict=True), start=1):
+    for rank, (suspect, read) in enumerate(zip(suspects, read_commits(git, dated, limits), strict=True), start=1):
+        commit = read.commit
         located.append(
             LocatedChange(
                 id=commit.id,
@@ -284,18 +280,6 @@ def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
     return QueryWords(weights, frozenset(generic))
 
 
-def _first_parents(git: Git, ids: Sequence[str]) -> dict[str, str]:
-    """The first parent of each commit; empty for a root."""
-    first_parents: dict[str, str] = {}
-    if not ids:
-        return first_parents
-    with git.stream("rev-list", "--no-walk=unsorted", "--parents", "--stdin", lines=ids) as lines:
-        for line in lines:
-            commit, *parents = line.decode("ascii").split()
-            first_parents[commit] = parents[0] if parents else ""
-    return first_parents
-
-
 def reasons(
     commit: Commit, query: ChangeQuery, words: QueryWords, contributions: Mapping[str, float]
 ) -> tuple[str, ...]:
@@ -312,9 +296,7 @@ def reasons(
         days = (query.created_at.to_pydatetime() - commit.created_at).days
         explanation.append(f"{days:,} days earlier")
     families = largest_families(contributions)
-    if families:
-        explanation.append(f"ranked by {', '.join(families)}")
-    return tuple(explanation)
+    return (*explanation, f"ranked by {', '.join(families)}") if families else tuple(explanation)
 
 
 def largest_families(contributions: Mapping[str, float]) -> list[str]:

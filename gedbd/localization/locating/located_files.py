@@ -6,6 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -24,13 +25,10 @@ from gedbd.localization.locating.places import FileMatch, FramePlace, MatchedPla
 from gedbd.localization.repository.commit_history import EPOCH
 from gedbd.localization.repository.commit_history import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode
-from gedbd.localization.repository.inducing import stored_name
+from gedbd.localization.repository.inducing import blame_runs, stored_name
 
 MAX_COMMITS = 3
 MAX_SECONDS = 0.4
-ENTRY = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+) (\d+)\n")  # first line in this file, number of lines
-# Ignores the file of skipped commits that the repository's configuration may name.
-BLAME = ("blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--incremental")
 MAX_PLACED_FILES = 3  # the first files, those with places
 MIN_TOGETHER = 3  # commits
 MIN_TOGETHER_SHARE = 0.2  # of the commits of a file
@@ -95,43 +93,26 @@ def last_commits(
 def _blame(
     git: Git, commit: str, places: Sequence[MatchedPlace], max_commits: int, end: float | None
 ) -> list[tuple[PlaceCommit, ...]]:
-    """The commits of places of one file.
-
-    Git lists the newest commits first; it is stopped as soon as each place has its commits.
-    """
+    """The commits of places of one file, newest first; Git is stopped as soon as each place has its commits."""
     seconds = None if end is None else end - time.monotonic()
     if seconds is not None and seconds <= 0:
         return [()] * len(places)
     ranges = [(place.header or place.start, place.end) for place in places]
     counts: list[Counter[str]] = [Counter() for _ in places]
-    facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once a commit
-    name = stored_name(git, commit, places[0].path)
-    limits = [f"-L{first},{last}" for first, last in ranges]
-    id_ = ""
+    facts: dict[str, dict[bytes, bytes]] = {}
     try:
-        with git.stream(*BLAME, *limits, commit, "--", name, seconds=seconds) as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break  # Git was stopped within a line
-                entry = ENTRY.fullmatch(line)
-                if entry is None:
-                    key, _, value = line.rstrip(b"\n").partition(b" ")
-                    facts[id_].setdefault(key, value)
-                    continue
-                id_ = entry[1].decode("ascii")
-                if id_ not in facts and all(
+        with closing(blame_runs(git, commit, stored_name(git, commit, places[0].path), ranges, seconds)) as runs:
+            for run in runs:
+                if run.commit_id not in facts and all(
                     len(count) >= max_commits or count.total() > last - first
                     for count, (first, last) in zip(counts, ranges, strict=True)
                 ):
-                    lines.close()
                     break
-                facts.setdefault(id_, {})
-                start = int(entry[2])
-                stop = start + int(entry[3])
+                facts[run.commit_id] = run.facts
                 for count, (first, last) in zip(counts, ranges, strict=True):
-                    num_lines = min(stop - 1, last) - max(start, first) + 1
+                    num_lines = min(run.line + run.num_lines - 1, last) - max(run.line, first) + 1
                     if num_lines > 0:
-                        count[id_] += num_lines
+                        count[run.commit_id] += num_lines
     except MissingObjectError:
         return [()] * len(places)  # older versions of the file are missing from a partial clone
     return [_newest(count, facts, max_commits) for count in counts]
@@ -143,10 +124,9 @@ def _newest(
     """The newest commits of a place."""
     commits = []
     for id_, num_lines in counts.items():
-        commit_facts = facts[id_]
-        if b"filename" in commit_facts:  # the last fact, missing if Git was stopped before
-            date = EPOCH + timedelta(seconds=min(int(commit_facts[b"committer-time"]), MAX_SECONDS_OF_DATE))
-            commits.append(PlaceCommit(id_, date, decode(commit_facts[b"summary"])[0], num_lines))
+        seconds = min(int(facts[id_][b"committer-time"]), MAX_SECONDS_OF_DATE)
+        summary, _ = decode(facts[id_][b"summary"])
+        commits.append(PlaceCommit(id_, EPOCH + timedelta(seconds=seconds), summary, num_lines))
     return tuple(sorted(commits, key=lambda commit: commit.created_at, reverse=True)[:max_commits])
 
 
@@ -245,18 +225,16 @@ class _Reasons:
     ) -> None:
         history = ranked.history
         before = history.num_before(ranked.query.created_at)
-        self._files = ranked.files
+        self._ranked = ranked
         self._paths = paths
         self._matches = matches
         self._frames = frames
         self._generic = generic
-        self._text = f"{ranked.query.title}\n{ranked.query.description}"
         self._numbers = history.table.numbers
         self._days = days_before(history, ranked.query, before)
         index = history.index
         changers = [index.table.row_commit[index.rows_of_path[file.path]] for file in ranked.files]
         self._commits = [np.unique(commits[commits < before]) for commits in changers]
-        self._num_similar = ranked.num_similar
 
     def __call__(self, number: int) -> tuple[str, ...]:
         """The reasons for a file, by its position from 0."""
@@ -268,13 +246,15 @@ class _Reasons:
             (TOGETHER, self._together),
             (FIXED, self._fixed),
         )
-        shares = self._files[number].contributions
+        shares = self._ranked.files[number].contributions
         positive = [reason for names, reason in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
         explanation = tuple(text for text in (reason(number) for reason in positive) if text)
         return explanation or (f"changed by {_counted(len(self._commits[number]), 'commit')}",)
 
     def _naming(self, number: int) -> str:
-        return "named in the report" if is_named(self._paths[number], self._text) else ""
+        query = self._ranked.query
+        named = is_named(self._paths[number], f"{query.title}\n{query.description}")
+        return "named in the report" if named else ""
 
     def _traces(self, number: int) -> str:
         frames = self._frames[self._paths[number]]
@@ -285,8 +265,9 @@ class _Reasons:
         return f"words: {', '.join(terms[:MAX_NAMED])}" if terms else ""
 
     def _similar_fixes(self, number: int) -> str:
-        path = self._files[number].path
-        count = int(self._num_similar[path]) if path < len(self._num_similar) else 0
+        path = self._ranked.files[number].path
+        num_similar = self._ranked.num_similar
+        count = int(num_similar[path]) if path < len(num_similar) else 0
         return f"fixes of similar reports changed it ({count} of {MAX_SIMILAR})" if count else ""
 
     def _together(self, number: int) -> str:

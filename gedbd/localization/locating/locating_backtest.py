@@ -1,9 +1,9 @@
 """Backtest of the ranking of files and commits: trains on older reports and ranks for newer ones by several systems."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ from gedbd.localization.locating.labelled_reports import (
     split_reports,
     with_all_links,
 )
-from gedbd.localization.locating.tracker_ranker import TOP, FileHitRate, HitRate, TopShare
+from gedbd.localization.locating.tracker_ranker import TOP, HitRate, HitRates
 from gedbd.retrieval.scorers.bm25 import CodeBm25
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
@@ -49,45 +49,58 @@ NUM_FILES = "number of changed files"
 BM25_CHANGES = "BM25 over changes"
 RECENCY = "last changed"
 CONTROL = "another report's text"
-COLUMNS = (
-    *("report", "system", "rank", "average_precision", "candidates", "first", "found", "right", "margin"),
-    "names_file",
-)
+LEARNED = "learnt ranker"
+DEFAULT = "default ranker"
+COLUMNS = ("report", "system", "rank", "average_precision", "candidates", "first", "found", "right", "margin")
+TOP_K = (1, 5, TOP)
+CURVE_K = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
+COMPARED = (f"hit@{TOP}", "mrr", "map")
+MIN_YEAR_REPORTS = 10  # of the two largest years; with fewer, there is no table by year
+MAX_ROWS = 20
+SHORT_ID = 12
+NAMING = {True: "name a file", False: "name no file"}
+# The first commit of each history that the default ranker was trained on, Apache Tomcat and AspectJ.
+DEFAULT_LEARNED_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
+LEFT_OUT = "the default ranker was trained on this history and is left out"
+TOO_HIGH = "the default ranker was trained on this history, so its figures are too high"
+AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # columns that describe the first answer of each row
 Candidates = tuple[np.ndarray, np.ndarray]
 """Rows of C candidates and their scores, ``(C,)`` each."""
-CommitScores = Callable[[int], np.ndarray]
-"""Scores of the n commits before a report, by the row of the report, ``(n,)``; higher is more suspect."""
 
 
-def commit_baselines(
-    corpus: ChangeCorpus, history: ChangeHistory, queries: Sequence[ChangeQuery]
-) -> dict[str, CommitScores]:
-    """BM25 of the report over the diffs of commits, and the number of changed files, which ignores the report."""
+def replay_commits(
+    corpus: ChangeCorpus,
+    history: ChangeHistory,
+    queries: Sequence[ChangeQuery],
+    reports: LabelledReports,
+    tested: np.ndarray,
+    rankers: Mapping[str, ChangeRanker],
+    fixes: KnownFixes,
+) -> pd.DataFrame:
+    """Ranks of the inducing commits of reports, by position, in each system; newer commits first among ties.
+
+    The rankers, BM25 of the report over the diffs, and the number of changed files, which ignores the report, rank the
+    commits before the report. For the arguments see ``replay_files``.
+
+    Returns:
+        The columns of ``_replay`` without ``average_precision`` and ``found``.
+    """
     assert corpus.reports is not None
     commits = corpus.commits.table
     bm25 = CodeBm25("diff")
     bm25.fit(ScorerInputs(commits, corpus.reports.reports, corpus.inducing["commit"].table))
     num_files = commits["num_files"].to_numpy(dtype=np.float64)
-    before = [history.num_before(query.created_at) for query in queries]
-    return {
-        BM25: lambda row: bm25.earlier_scores(row, before[row]),
-        NUM_FILES: lambda row: num_files[: before[row]],
-    }
-
-
-def replay_commits(reports: LabelledReports, tested: np.ndarray, systems: Mapping[str, CommitScores]) -> pd.DataFrame:
-    """Ranks of the inducing commits of reports, by position, in each system; newer commits first among ties.
-
-    Returns:
-        See ``_replay``, without ``average_precision``, ``found`` and ``names_file``.
-    """
 
     def candidates(row: int) -> dict[str, Candidates]:
-        scores = {name: score(row) for name, score in systems.items()}
-        return {name: (np.arange(len(values)), values) for name, values in scores.items()}
+        before = history.num_before(queries[row].created_at)
+        scores = {}
+        for name, ranker in rankers.items():
+            scores[name] = ranker.scores(history, queries[row], fixes if name == LEARNED else None)
+        scores |= {BM25: bm25.earlier_scores(row, before), NUM_FILES: num_files[:before]}
+        return {name: (np.arange(before), values) for name, values in scores.items()}
 
     table = _replay(reports, tested, candidates, newest_first=True)
-    return table.drop(columns=["average_precision", "found", "names_file"]).astype({"rank": np.int64})
+    return table.drop(columns=["average_precision", "found"]).astype({"rank": np.int64})
 
 
 def replay_files(
@@ -117,7 +130,7 @@ def replay_files(
         seed: Seed of the choice of the control's texts.
 
     Returns:
-        See ``_replay``; ``names_file`` is the result of ``names_file``.
+        The columns of ``_replay`` and ``names_file``, see the function.
     """
     rows = reports.rows[tested]
     other_rows = shuffled_rows(rows, seed)
@@ -148,17 +161,16 @@ def _replay(
     candidates: Callable[[int], Mapping[str, Candidates]],
     newest_first: bool = False,
 ) -> pd.DataFrame:
-    """Ranks the candidates of reports by each system.
+    """Ranks the candidates of reports, by position, by each system.
 
     Args:
         reports: Reports with relevant documents.
         tested: Positions of the replayed reports.
         candidates: Returns the candidates and scores of each system for the row of a report.
-        newest_first: Whether higher rows come first among ties; otherwise lower rows do.
+        newest_first: See ``rank_candidates``.
 
     Returns:
-        A row for each report and system: ``report`` (its row), ``system``, what ``rank_candidates`` returns, and an
-        empty column ``names_file``.
+        A row for each report and system: ``report`` (its row), ``system``, and what ``rank_candidates`` returns.
     """
     rows: list[dict[str, object]] = []
     with item_progress("reports") as progress:
@@ -175,20 +187,19 @@ def rank_candidates(
 ) -> dict[str, object]:
     """The result of one report.
 
-    Unlike ``gedbd.retrieval.ranking_metrics.rank``, scores are compared in double precision, and relevant documents
+    Unlike in ``gedbd.retrieval.ranking_metrics.rank``, scores are compared in double precision, and relevant documents
     that a system does not rank lower the average precision.
 
     Args:
         documents: ``(C,)`` rows of the candidates.
         scores: ``(C,)`` scores of the candidates.
         relevant: Rows of the relevant documents.
-        newest_first: See ``_replay``.
+        newest_first: Whether higher rows come first among ties; otherwise lower rows do.
 
     Returns:
         ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``;
-        ``candidates`` (number of candidates); ``first`` (the first candidate) and ``found`` (the best relevant
-        document), or -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first less that of rank
-        ``NEAR``).
+        ``candidates`` (their number); ``first`` (the first candidate) and ``found`` (the best relevant document), or
+        -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first less that of rank ``NEAR``).
     """
     order = np.lexsort((-documents if newest_first else documents, -scores))
     ranked = documents[order]
@@ -216,11 +227,10 @@ def shuffled_rows(rows: np.ndarray, seed: int) -> dict[int, int]:
 
 def last_changes(history: ChangeHistory, before: int) -> Candidates:
     """The source files that exist after the first commits, scored by the row of their last commit."""
-    index = history.index
-    num_rows = index.num_rows(before)
+    num_rows = history.index.num_rows(before)
+    last = np.zeros(history.index.num_paths(num_rows), dtype=np.int64)
+    last[history.table.row_path[:num_rows]] = history.table.row_commit[:num_rows]  # of several rows the last one counts
     exists = existing_sources(history, before)
-    last = np.zeros(index.num_paths(num_rows), dtype=np.int64)
-    last[index.table.row_path[:num_rows]] = index.table.row_commit[:num_rows]  # of several rows the last one counts
     return exists, last[exists]
 
 
@@ -243,23 +253,6 @@ def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     return any(bool((scores[exists] > 0).any()) for scores in named.values())
 
 
-TOP_K = (1, 5, TOP)
-CURVE_K = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
-COMPARED = (f"hit@{TOP}", "mrr", "map")
-MIN_YEAR_REPORTS = 10  # of the two largest years; with fewer, there is no table by year
-MAX_ROWS = 20
-SHORT_ID = 12
-NAMING = {True: "name a file", False: "name no file"}
-AnswerColumns = Callable[[pd.DataFrame], dict[str, object]]  # columns that describe the first answer of each row
-LEARNED = "learnt ranker"
-DEFAULT = "default ranker"
-# The first commit of each history that the default ranker was trained on, Apache Tomcat and AspectJ.
-DEFAULT_LEARNED_FROM = ("a84fabcbc6fee8a69253ad92a304b4718e96a7c9", "c3300283ecc397d26ad9dfe31d1710ec45db2af0")
-LEFT_OUT = "the default ranker was trained on this history and is left out"
-TOO_HIGH = "the default ranker was trained on this history, so its figures are too high"
-Share = TypeVar("Share", bound=TopShare)
-
-
 @dataclass(frozen=True)
 class ReplayedReports:
     """Ranks of the relevant documents, inducing commits or fixed files, by several systems."""
@@ -274,7 +267,7 @@ class ReplayedReports:
 class LocatingBacktest:
     """The result of a backtest."""
 
-    hit_rate: HitRate  # share of reports with an inducing commit, and with a fixed file, among the first ``TOP``
+    hit_rate: HitRates  # share of reports with an inducing commit, and with a fixed file, among the first ``TOP``
     # the ranker for use: its models are trained on all fixed reports, or the default ones if there are too few
     ranker: ChangeRanker
     fixes: list[KnownFix]  # the fixed reports that the ranker reads; empty for the default ranker
@@ -338,10 +331,6 @@ def run_replay(
     is_default_biased = default_was_trained_on(history.ids)
     file_rankers = _learned_and_default(learned.files, is_default_biased)
     commit_rankers = _learned_and_default(learned.commits, is_default_biased)
-    commit_systems: dict[str, CommitScores] = {}
-    for name, ranker in commit_rankers.items():
-        commit_systems[name] = partial(_scores, history, queries, ranker, fixes if name == LEARNED else None)
-    commit_systems |= commit_baselines(corpus, history, queries)
     warnings = list(learned.warnings)
     if is_default_biased:
         biased = [TOO_HIGH if DEFAULT in rankers else LEFT_OUT for rankers in (file_rankers, commit_rankers)]
@@ -349,12 +338,25 @@ def run_replay(
 
     file_ranks = replay_files(history, queries, path_reports, file_split.test, file_rankers, examples, fixes, seed)
     files = ReplayedReports(path_reports, file_split, next(iter(file_rankers)), file_ranks)
-    commit_ranks = replay_commits(commit_reports, commit_split.test, commit_systems)
-    commits = ReplayedReports(commit_reports, commit_split, next(iter(commit_systems)), commit_ranks)
-    tables = _tables(corpus, commits, commit_counts(commit_reports), partial(first_commits, corpus))
-    file_tables = _tables(corpus, files, file_counts(path_reports), partial(first_files, history))
+    commit_ranks = replay_commits(corpus, history, queries, commit_reports, commit_split.test, commit_rankers, fixes)
+    commits = ReplayedReports(commit_reports, commit_split, next(iter(commit_rankers)), commit_ranks)
+    commit_counts = {
+        "reports": commit_reports.num_reports,
+        "fixed by a commit": commit_reports.num_fixed,
+        "without an inducing commit before them: not tested": commit_reports.num_reports - len(commit_reports),
+        "of these, with later inducing commits only": commit_reports.num_unordered,
+        "with an inducing commit before them": len(commit_reports),
+    }
+    file_counts = {
+        "reports": path_reports.num_reports,
+        "with a known fix": path_reports.num_fixed,
+        "whose fix changed no earlier source file: not tested": path_reports.num_fixed - len(path_reports),
+        "whose fix changed an earlier source file": len(path_reports),
+    }
+    tables = _tables(corpus, commits, commit_counts, partial(first_commits, corpus))
+    file_tables = _tables(corpus, files, file_counts, partial(first_files, history))
     return LocatingBacktest(
-        replace(find_share(HitRate, corpus, commits, target), files=find_share(FileHitRate, corpus, files, target)),
+        HitRates(find_hit_rate(corpus, files, target), find_hit_rate(corpus, commits, target)),
         learned.ranker,
         fixed.fixes if LEARNED in (files.system, commits.system) else [],
         commits,
@@ -364,12 +366,6 @@ def run_replay(
     )
 
 
-def _scores(
-    history: ChangeHistory, queries: Sequence[ChangeQuery], ranker: ChangeRanker, fixes: KnownFixes | None, row: int
-) -> np.ndarray:
-    return ranker.scores(history, queries[row], fixes)
-
-
 def default_was_trained_on(ids: Sequence[str]) -> bool:
     """Whether the default ranker was trained on the history of these commits."""
     return not set(DEFAULT_LEARNED_FROM).isdisjoint(ids)
@@ -377,20 +373,17 @@ def default_was_trained_on(ids: Sequence[str]) -> bool:
 
 def _learned_and_default(learned: ChangeRanker | None, is_default_biased: bool) -> dict[str, ChangeRanker]:
     """The learned ranker, if any, and the default one, unless that was trained on the history and is not needed."""
-    if learned is None:
-        return {DEFAULT: default_ranker()}
-    return {LEARNED: learned} if is_default_biased else {LEARNED: learned, DEFAULT: default_ranker()}
+    rankers = {} if learned is None else {LEARNED: learned}
+    return rankers if rankers and is_default_biased else rankers | {DEFAULT: default_ranker()}
 
 
 class LearnedRankers(NamedTuple):
     """Rankers that are trained on the fixed reports of a tracker."""
 
-    # ranker for the test of commits, trained on older reports only; None if it cannot be trained
-    commits: ChangeRanker | None
+    commits: ChangeRanker | None  # for the test of commits, trained on older reports only; None if it is not trained
     files: ChangeRanker | None  # likewise for the test of files; its model of commits is the default one
-    # the ranker for use, trained on all fixed reports; models that cannot be trained are the default ones
-    ranker: ChangeRanker
-    warnings: tuple[str, ...] = ()  # failures of the training
+    ranker: ChangeRanker  # for use, trained on all fixed reports; models that are not trained are the default ones
+    warnings: tuple[str, ...]  # failures of the training
 
 
 def learn_rankers(
@@ -411,28 +404,27 @@ def learn_rankers(
         seed: Seed of the training.
     """
     options = ChangeTrainingOptions(seed=seed)
-    all_examples = [examples[row] for row in rows.tolist()]
+    default = default_ranker()
+    everything, of_commits, of_files = (
+        [examples[row] for row in split.tolist()] for split in (rows, commit_train, file_train)
+    )
     commits = files = None
-    ranker = default_ranker()
+    ranker = default
     warnings = []
-    if len(commit_train):
+    if of_commits:
         try:
-            commits = fit_examples([examples[row] for row in commit_train.tolist()], options)
-            ranker = fit_examples(all_examples, options)
+            commits = fit_examples(of_commits, options)
+            ranker = fit_examples(everything, options)
         except ValueError as error:
             warnings.append(f"the ranker of commits was not trained: {error}")
-    if len(file_train):
+    if of_files:
         try:
-            files = _with_files([examples[row] for row in file_train.tolist()], options)
-            ranker = ranker if commits is not None else _with_files(all_examples, options)
+            files = ChangeRanker(fit_files(of_files, options), default.commits)
+            if commits is None:
+                ranker = ChangeRanker(fit_files(everything, options), default.commits)
         except ValueError as error:
             warnings.append(f"the ranker of files was not trained: {error}")
     return LearnedRankers(commits, files, ranker, tuple(warnings))
-
-
-def _with_files(examples: list[ChangeExample], options: ChangeTrainingOptions) -> ChangeRanker:
-    """The default ranker with a learned ranker of files."""
-    return ChangeRanker(fit_files(examples, options), default_ranker().commits)
 
 
 def training_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np.ndarray]) -> dict[int, ChangeExample]:
@@ -447,25 +439,24 @@ def training_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np
     return examples
 
 
-def find_share(kind: type[Share], corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> Share:
+def find_hit_rate(corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> HitRate:
     """The hit rate of the main system."""
     assert corpus.reports is not None
-    name = corpus.reports.name
     ranks = replayed.ranks[replayed.ranks["system"] == replayed.system]
     if not len(ranks):
-        return kind(name, target, INCONCLUSIVE)
+        return HitRate(corpus.reports.name, target, INCONCLUSIVE)
     hits = ranks["rank"].to_numpy() <= TOP
-    measured = _share("share", hits, corpus.reports.group[ranks["report"]])
+    share, low, high = _share("share", hits, corpus.reports.group[ranks["report"]]).values()
     created_at = corpus.reports.reports["created_at"].iloc[ranks["report"]]
-    return kind(
-        name,
+    return HitRate(
+        corpus.reports.name,
         target,
-        target_status(target, measured["share_low"], measured["share_high"]),
+        target_status(target, low, high),
         reports=len(ranks),
         hits=int(hits.sum()),
-        share=measured["share"],
-        low=measured["share_low"],
-        high=measured["share_high"],
+        share=share,
+        low=low,
+        high=high,
         first=f"{created_at.min():%Y-%m-%d}",
         last=f"{created_at.max():%Y-%m-%d}",
         learnt=replayed.system == LEARNED,
@@ -502,32 +493,8 @@ def _tables(
     return tables | {"counts": counts_table}
 
 
-def commit_counts(labelled: LabelledReports) -> dict[str, int]:
-    """Numbers of reports that are tested for commits, and that are not, by reason."""
-    return {
-        "reports": labelled.num_reports,
-        "fixed by a commit": labelled.num_fixed,
-        "without an inducing commit before them: not tested": labelled.num_reports - len(labelled),
-        "of these, with later inducing commits only": labelled.num_unordered,
-        "with an inducing commit before them": len(labelled),
-    }
-
-
-def file_counts(labelled: LabelledReports) -> dict[str, int]:
-    """Numbers of reports that are tested for files, and that are not, by reason."""
-    return {
-        "reports": labelled.num_reports,
-        "with a known fix": labelled.num_fixed,
-        "whose fix changed no earlier source file: not tested": labelled.num_fixed - len(labelled),
-        "whose fix changed an earlier source file": len(labelled),
-    }
-
-
 def _values(ranks: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The metrics of each report, ``(N,)``: hit@k, MRR and, if there is ``average_precision``, MAP before hit@k.
-
-    Hit@k is 1 with a relevant document among the first k; MRR is 1 / rank of the first one.
-    """
+    """The metrics of each report, ``(N,)``: hit@k, MRR and, if there is ``average_precision``, MAP before hit@k."""
     rank = ranks["rank"].to_numpy()
     hits = {f"hit@{k}": rank <= k for k in TOP_K}
     means = {"mrr": 1 / rank}
@@ -546,8 +513,7 @@ def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     """The means of ``_values`` by system, with 95% intervals over groups of duplicate reports.
 
     Args:
-        ranks: A row for each report and system: ``report``, ``system``, ``rank`` (infinite if no relevant document is
-            ranked), and for MAP ``average_precision``.
+        ranks: The columns ``report``, ``system``, ``rank`` and, for MAP, ``average_precision`` of ``_replay``.
         group: ``(N,)`` group of each report.
     """
     rows = []
@@ -565,11 +531,7 @@ def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 
 def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
-    """Differences between one system and each other on the same reports, with paired 95% bootstrap intervals.
-
-    Returns:
-        A row for each other system: ``less``, and the differences of ``hit@10``, ``mrr`` and, if measured, ``map``.
-    """
+    """Differences of ``COMPARED`` between one system and each other, ``less``, with paired 95% intervals."""
     ordered = ranks.sort_values("report", kind="stable")
     values = {name: _values(system_ranks) for name, system_ranks in ordered.groupby("system", sort=False)}
     cluster = group[ordered.loc[ordered["system"] == system, "report"]]
@@ -618,11 +580,7 @@ def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 
 def most_certain(ranks: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
-    """The at most ``MAX_ROWS`` replayed reports with the largest margin.
-
-    Returns:
-        ``margin``, ``report``, ``title of report``, and ``columns`` of these rows.
-    """
+    """``margin``, ``report``, ``title of report`` and ``columns`` of the reports with the largest margin."""
     assert corpus.reports is not None
     top = ranks.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
     reports = corpus.reports.reports.iloc[top["report"]]

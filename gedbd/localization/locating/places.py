@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -99,7 +100,10 @@ def find_sections(lines: Sequence[str], path: str) -> list[Section]:
     """Splits the lines of a file, without line feeds, into sections; the suffix of the path determines the language."""
     suffix = PurePosixPath(path).suffix.lower()
     is_indented = suffix in INDENTED
-    headers = _headers(lines, _PATTERNS.get(suffix, _KEYWORDS_ONLY))
+    cut = [line[:MAX_NAME_CHARS] for line in lines]  # matching may take quadratic time in the line length
+    positions = list(accumulate((len(line) + 1 for line in cut), initial=0))  # of each line in the joined text
+    matches = _PATTERNS.get(suffix, _KEYWORDS_ONLY).finditer("\n".join(cut))
+    headers = [bisect_right(positions, match.start()) for match in matches]  # their line numbers
     starts = [_start(lines, header) for header in headers]
     sections = list(_blocks(lines, 1, starts[0] - 1 if starts else len(lines), ""))
     for number, header in enumerate(headers):
@@ -117,15 +121,6 @@ def declared_name(header: str) -> str:
     """
     match = _CALLED.search(header) or _DECLARED.search(header) or _SPACED.search(header)
     return match[1] if match else ""
-
-
-def _headers(lines: Sequence[str], pattern: re.Pattern[str]) -> list[int]:
-    """The numbers of the lines that are headers, ascending."""
-    cut = [line[:MAX_NAME_CHARS] for line in lines]  # matching may take quadratic time in the line length
-    starts = [0]  # position of each line in the joined text
-    for line in cut:
-        starts.append(starts[-1] + len(line) + 1)
-    return [bisect_right(starts, match.start()) for match in pattern.finditer("\n".join(cut))]
 
 
 def _start(lines: Sequence[str], header: int) -> int:
@@ -351,7 +346,10 @@ def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[F
     ordered = [*rest, *(frame for frame in reversed(frames) if frame.file.endswith(".py"))]
     for number, frame in enumerate(ordered):
         parts = _parts(frame)
-        common = {path: _num_common(path.split("/"), parts) for path in by_name.get(parts[-1], [])}
+        common = {}
+        for path in by_name.get(parts[-1], []):
+            pairs = zip(reversed(path.split("/")), reversed(parts), strict=False)
+            common[path] = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
         for path, count in common.items():
             needed = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
             if count == max(common.values()) and count >= needed:
@@ -363,12 +361,6 @@ def _parts(frame: Frame) -> list[str]:
     """The path of a frame's file as folders and name; without folders, those of its package."""
     parts = frame.file.replace("\\", "/").split("/")
     return [*frame.class_name.split(".")[:-1], *parts] if len(parts) == 1 else parts
-
-
-def _num_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """Number of common last parts of two paths."""
-    pairs = zip(reversed(first), reversed(second), strict=False)
-    return next((count for count, (part, other) in enumerate(pairs) if part != other), min(len(first), len(second)))
 
 
 def _named_sections(

@@ -23,7 +23,7 @@ from gedbd.localization.locating.located_changes import LocatedChange, query_wor
 from gedbd.localization.locating.located_files import LocatedFile, RankedFiles, commit_before, read_files
 from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker
 from gedbd.localization.repository.git_command import Git
-from gedbd.localization.repository.source_files import source_paths
+from gedbd.localization.repository.source_files import SourcePaths, source_paths
 
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
 OTHER_HISTORY = "the ranker was trained on another repository: no training report refers to a commit of this one"
@@ -45,7 +45,7 @@ class Update(NamedTuple):
 
     num_added: int = 0  # number of commits read
     num_removed: int = 0  # number of commits that the revision no longer reaches
-    warnings: tuple[str, ...] = ()  # warnings for the user
+    warnings: tuple[str, ...] = ()
 
 
 class AnswerLimits(NamedTuple):
@@ -67,14 +67,6 @@ class Located(NamedTuple):
     # number of skipped entries of that commit by reason, without files whose suffix is not that of source code
     skipped_files: Mapping[str, int] = MappingProxyType({})
     warnings: tuple[str, ...] = ()  # warnings for the user
-
-
-class _Sources(NamedTuple):
-    """The source files of a commit, and the number of skipped entries by reason."""
-
-    commit: str
-    paths: frozenset[str]
-    skipped: dict[str, int]
 
 
 def open_repository(
@@ -118,13 +110,8 @@ def open_if_given(
 ) -> "RepositoryIndex | None":
     """Opens the index of a repository beside an index of reports; None without a repository.
 
-    Args:
-        repo: A work tree or a bare repository.
-        run: Folder of a ``gedbd locate-backtest``; None for the default ranker.
-        cache_dir: See ``open_repository``; likewise the following.
-        revision: The branch, tag or commit whose history is indexed.
-        index: Another folder for the index.
-        limits: Limits of what is indexed.
+    ``run`` is the folder of a ``gedbd locate-backtest``, or None for the default ranker; see ``open_repository`` for
+    the others.
 
     Raises:
         ValueError: If ``run`` is given without a repository, or cannot be read; see also ``open_repository``.
@@ -158,7 +145,7 @@ class RepositoryIndex:
         self.ranker = ranker
         self.limits = limits
         self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
-        self._sources: _Sources | None = None
+        self._sources = "", SourcePaths((), {})  # of the commit that was read last
         self._is_checked = False  # whether the ranker was compared with the history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries build look-up tables of the history at first use
@@ -190,11 +177,11 @@ class RepositoryIndex:
             ValueError: The revision names no commit, the objects of all commits are missing, or one is damaged.
         """
         update = self._update(wait)
-        if self._is_checked:
+        if self._is_checked or self.ranker.is_of(self.history):
+            self._is_checked = True
             return update
         self._is_checked = True
-        warning = () if self.ranker.is_of(self.history) else (OTHER_HISTORY,)
-        return update._replace(warnings=(*update.warnings, *warning))
+        return update._replace(warnings=(*update.warnings, OTHER_HISTORY))
 
     def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
         """The files that a report most likely concerns, and the earlier commits that may have introduced its bug.
@@ -210,10 +197,13 @@ class RepositoryIndex:
         if not history.num_before(query.created_at):
             return Located()
         commit = commit_before(self.git, state.header.commit, history, query)
-        sources = self._sources_at(commit)
+        last_sources = self._sources  # read once: another thread may replace it
+        sources = last_sources[1] if last_sources[0] == commit else source_paths(self.git, commit)
+        self._sources = commit, sources
+        source_set = frozenset(sources.paths)
         ranker = self.ranker.ranker
         with self._ranking:
-            allowed = np.array([path in sources.paths for path in history.table.paths], dtype=bool)
+            allowed = np.array([path in source_set for path in history.table.paths], dtype=bool)
             fixes = self.ranker.known_fixes(history)
             features = query_features(history, query, fixes)
             files = ranker.find_files_in(features, limits.top_k, allowed)
@@ -233,28 +223,16 @@ class RepositoryIndex:
             warnings=() if words.weights else (NO_SHARED_WORD,),
         )
 
-    def _sources_at(self, commit: str) -> _Sources:
-        """The source files of a commit, with a cache of the last commit."""
-        sources = self._sources  # read once: another thread may replace it
-        if sources is None or sources.commit != commit:
-            paths = source_paths(self.git, commit)
-            sources = _Sources(commit, frozenset(paths.paths), paths.skipped)
-            self._sources = sources
-        return sources
-
     def facts(self, query: ChangeQuery) -> dict[str, Any]:
-        """The state of the index for a query.
-
-        ``repository``, ``commit`` (the last one), ``num_commits``, ``num_merges`` (skipped), and ``num_ranked`` (before
-        the report).
-        """
+        """The state of the index: ``num_merges`` are skipped, and ``num_ranked`` commits are before the report."""
         state = self._state
-        numbers = {
+        return {
+            "repository": self.git.path.resolve().name,
+            "commit": state.header.commit,
             "num_commits": len(state.history),
             "num_merges": state.header.num_merges,
             "num_ranked": state.history.num_before(query.created_at),
         }
-        return {"repository": self.git.path.resolve().name, "commit": state.header.commit, **numbers}
 
     def _update(self, wait: bool) -> Update:
         commit = self.git.resolve(self.revision)

@@ -1,15 +1,14 @@
-"""The ranker that a backtest trains on a tracker's history, with the fixed reports that it reads."""
+"""The ranker that a backtest trains on a tracker's history, the fixed reports that it reads, and its hit rates."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
 from gedbd.evaluation.thresholds import INCONCLUSIVE, MET, MISSED
-from gedbd.io.files import read_object
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker
 from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
@@ -30,6 +29,11 @@ DEFAULT_MEASURED = (
     "The default ranker was not measured on this tracker (run gedbd locate-backtest); on two others, a fixed file was"
     " among the first 10 for 61% and 78% of the reports."
 )
+# A hit in words, and the condition of a tested report.
+HITS = {
+    "files": (f"a file that the fix changed was among the first {TOP}", "whose fix changed an earlier source file"),
+    "commits": (f"an inducing commit was among the first {TOP} suspects", "with an earlier inducing commit"),
+}
 T = TypeVar("T")
 
 
@@ -59,8 +63,8 @@ class TrackerRanker:
             raise ValueError(f"{folder} has no {RANKER}: give a folder written by gedbd locate-backtest")
         ranker = _read(folder / RANKER, ChangeRanker.from_text)
         fixes = _read(folder / FIXES, read_fixes)
-        measured = (folder / HIT_RATE).is_file()
-        return cls(ranker, fixes, read_hit_rate(folder).statements if measured else NOT_MEASURED)
+        is_measured = (folder / HIT_RATE).is_file()
+        return cls(ranker, fixes, _read(folder / HIT_RATE, read_statements) if is_measured else NOT_MEASURED)
 
     def known_fixes(self, history: ChangeHistory) -> KnownFixes:
         """The fixed reports with the commits of a history."""
@@ -82,7 +86,7 @@ def _read(file: Path, parse: Callable[[str], T]) -> T:
         raise ValueError(f"{file} is missing: run gedbd locate-backtest again")
     try:
         return parse(file.read_text(encoding="utf-8"))
-    except ValueError as error:  # includes UnicodeDecodeError
+    except (ValueError, LookupError, TypeError, RecursionError) as error:  # ValueError includes UnicodeDecodeError
         raise ValueError(f"{file} is damaged ({error}): run gedbd locate-backtest again") from error
 
 
@@ -93,36 +97,36 @@ def fixes_as_json(fixes: Sequence[KnownFix]) -> str:
 
 
 def read_fixes(text: str) -> list[KnownFix]:
-    """The fixed reports that ``fixes_as_json`` was called with.
+    """The fixed reports of ``fixes_as_json``; raises ValueError, LookupError or TypeError if the text is damaged."""
+    stored = json.loads(text)
+    if stored["format"] != FORMAT:
+        raise ValueError(f"not of format {FORMAT}")
+    fixes = []
+    for row in stored["fixes"]:
+        fix = KnownFix(row["title"], row["description"], pd.Timestamp(row["known_at"]), tuple(row["fixing"]))
+        if not all(isinstance(value, str) for value in (fix.title, fix.description, *fix.fixing)):
+            raise ValueError("a text is missing")
+        if fix.known_at.tzinfo is None:
+            raise ValueError("a date has no time zone")
+        fixes.append(fix)
+    return fixes
 
-    Raises:
-        ValueError: If the text is damaged.
-    """
-    try:
-        stored = json.loads(text)
-        if stored["format"] != FORMAT:
-            raise ValueError(f"not of format {FORMAT}")
-        return [_fix(**row) for row in stored["fixes"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"no list of fixed reports: {error}") from error
 
-
-def _fix(title: str, description: str, known_at: str, fixing: list[str]) -> KnownFix:
-    for value in (title, description, *fixing):
-        if not isinstance(value, str):
-            raise TypeError("a text is missing")
-    date = pd.Timestamp(known_at)
-    if date.tzinfo is None:
-        raise ValueError("a date has no time zone")
-    return KnownFix(title, description, date, tuple(fixing))
+def read_statements(text: str) -> str:
+    """The statements of ``HitRates.as_json``; raises ValueError, LookupError or TypeError if the text is damaged."""
+    stored = json.loads(text)
+    statements = [stored["files"]["statement"], stored["statement"]]
+    if not all(isinstance(statement, str) for statement in statements):
+        raise ValueError("a statement is missing")
+    return " ".join(statements)
 
 
 @dataclass(frozen=True)
-class TopShare:
-    """Share of reports with a relevant document among the first ``TOP``."""
+class HitRate:
+    """Share of reports with a relevant document among the first ``TOP``.
 
-    HIT: ClassVar[str]  # what a hit is, in words
-    UNTESTED: ClassVar[str]  # the condition that no report met, in words
+    Relevant are the source files that the fix changed, or the inducing commits before the report.
+    """
 
     tracker: str  # name of the tracker's reports or of the data set
     target: float
@@ -138,88 +142,33 @@ class TopShare:
     # whether the ranker was trained on older reports of this tracker; otherwise it is the default ranker
     learnt: bool = False
 
-    @property
-    def statement(self) -> str:
-        """The measured share in one sentence."""
+    def statement(self, kind: str) -> str:
+        """The share in one sentence; ``kind`` is ``files`` or ``commits``."""
+        hit, condition = HITS[kind]
         if self.share is None:
-            return f"On {self.tracker}, there was no report {self.UNTESTED} to test."
+            return f"On {self.tracker}, there was no report {condition} to test."
         count = f"{self.reports:,} report{'' if self.reports == 1 else 's'}"
-        days = f"from {self.first} to {self.last}"
         interval = f"95% interval {self.low:.0%} to {self.high:.0%}"
-        words = STATUS_WORDS[self.status].format(target=self.target)
         return (
-            f"On the history of {self.tracker}, {self.HIT} for {self.share:.0%} ({interval}) of {count} {days}:"
-            f" {words}."
+            f"On the history of {self.tracker}, {hit} for {self.share:.0%} ({interval}) of {count} from {self.first} to"
+            f" {self.last}: {STATUS_WORDS[self.status].format(target=self.target)}."
         )
 
-    @classmethod
-    def of_stored(cls, stored: dict[str, Any]) -> Self:
-        """Reads the fields of a share; raises KeyError if one is missing."""
-        return cls(**{field.name: stored[field.name] for field in fields(TopShare)})
-
 
 @dataclass(frozen=True)
-class FileHitRate(TopShare):
-    """The hit rate of files: relevant are the source files that the fix changed."""
+class HitRates:
+    """The hit rates of files and of commits."""
 
-    HIT = f"a file that the fix changed was among the first {TOP}"
-    UNTESTED = "whose fix changed an earlier source file"
-
-
-@dataclass(frozen=True)
-class HitRate(TopShare):
-    """The hit rate of commits: relevant are the inducing commits before the report."""
-
-    HIT = f"an inducing commit was among the first {TOP} suspects"
-    UNTESTED = "with an earlier inducing commit"
-
-    files: FileHitRate | None = None  # the hit rate of files; None in results of earlier versions
+    files: HitRate
+    commits: HitRate
 
     @property
     def statements(self) -> str:
         """The sentences about files and about commits."""
-        return self.statement if self.files is None else f"{self.files.statement} {self.statement}"
+        return f"{self.files.statement('files')} {self.commits.statement('commits')}"
 
     def as_json(self) -> str:
         """The values and statements as JSON."""
-        content = {**asdict(self), "statement": self.statement}
-        if self.files is not None:
-            content["files"]["statement"] = self.files.statement
-        return json.dumps(content, indent=2) + "\n"
-
-
-def read_hit_rate(folder: Path) -> HitRate:
-    """The hit rate that the backtest in a run folder measured.
-
-    Raises:
-        ValueError: If the folder has no finished backtest, or its file is damaged.
-    """
-    path = folder / HIT_RATE
-    if not path.is_file():
-        raise ValueError(
-            f"{folder} is not a finished backtest: it has no {HIT_RATE}; give a folder written by gedbd locate-backtest"
-        )
-    stored = read_object(path, *(field.name for field in fields(TopShare)))
-    damaged = f"{path} is damaged: run gedbd locate-backtest again"
-    try:
-        stored_files = stored.get("files")
-        files = None if stored_files is None else FileHitRate.of_stored(stored_files)
-    except (KeyError, TypeError) as error:
-        raise ValueError(damaged) from error
-    measured = replace(HitRate.of_stored(stored), files=files)
-    if any(share.status not in STATUS_WORDS or not _is_consistent(share) for share in (measured, files or measured)):
-        raise ValueError(damaged)
-    return measured
-
-
-def _is_consistent(measured: TopShare) -> bool:
-    """Whether the values have the right types and are consistent."""
-    counts = (
-        isinstance(measured.reports, int) and isinstance(measured.hits, int) and 0 <= measured.hits <= measured.reports
-    )
-    texts = all(isinstance(text, str) for text in (measured.tracker, measured.first or "", measured.last or ""))
-    shares = (
-        [measured.target] if measured.share is None else [measured.target, measured.share, measured.low, measured.high]
-    )
-    numbers = all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares)
-    return counts and texts and numbers and (measured.share is None) == (measured.reports == 0)
+        files = {**asdict(self.files), "statement": self.files.statement("files")}
+        commits = {**asdict(self.commits), "files": files, "statement": self.commits.statement("commits")}
+        return json.dumps(commits, indent=2) + "\n"

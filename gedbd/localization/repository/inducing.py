@@ -9,7 +9,7 @@ fix that only adds lines has no inducing change.
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from itertools import groupby
@@ -63,7 +63,9 @@ ROOT = "no parent"
 NO_SOURCE = "no source file"
 ONLY_ADDED = "only additions"
 NO_CODE = "only comments, blank lines and formatting removed"
-RECORD = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+)")
+ENTRY = re.compile(rb"([0-9a-f]{40,64}) (\d+) (\d+) (\d+)\n")  # first line in the commit and in this file, number
+# Ignores the file of skipped commits that the repository's configuration may name.
+BLAME = ("blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--incremental")
 MAX_RANGES = 1_000  # of a command line
 
 
@@ -98,10 +100,47 @@ class BlamedLine(NamedTuple):
     line: int
 
 
-def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[BlamedLine]:
-    """The origin of each of M lines, by ``git blame -w -M``: neither white space nor a move within a file counts.
+class BlamedRun(NamedTuple):
+    """Neighbouring lines that one commit last touched."""
 
-    Lines are numbered from 1.
+    commit_id: str
+    path: str  # in that commit
+    old_line: int  # number of the first line there
+    line: int  # number of the first line in the blamed file
+    num_lines: int
+    facts: dict[bytes, bytes]  # of the commit, such as ``summary``, by Git's names
+
+
+def blame_runs(
+    git: Git, revision: str, name: bytes, ranges: Iterable[tuple[int, int]], seconds: float | None = None
+) -> Generator[BlamedRun, None, None]:
+    """Blames ranges, first and last line, of a file by ``git blame -w -M``, the newest commits first.
+
+    Neither white space nor a move within the file counts. Git is stopped after ``seconds``.
+
+    Raises:
+        ValueError: There is no such commit, file or line.
+    """
+    facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once a commit
+    id_ = ""
+    old_line = first_line = num_lines = 0
+    limits = [f"-L{first},{last}" for first, last in ranges]
+    with git.stream(*BLAME, *limits, revision, "--", name, seconds=seconds) as lines:
+        for line in lines:
+            entry = ENTRY.fullmatch(line)
+            key, _, value = line.rstrip(b"\n").partition(b" ")
+            if entry is not None:
+                id_ = entry[1].decode("ascii")
+                facts.setdefault(id_, {})
+                old_line, first_line, num_lines = (int(number) for number in entry.groups()[1:])
+            elif key != b"filename":
+                facts[id_][key] = value
+            elif line.endswith(b"\n"):  # otherwise Git was stopped within the line
+                yield BlamedRun(id_, unquote(decode(value)[0]), old_line, first_line, num_lines, facts[id_])
+
+
+def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[BlamedLine]:
+    """The origin of each of M lines, numbered from 1, see ``blame_runs``.
 
     Raises:
         ValueError: There is no such commit, file or line.
@@ -113,7 +152,9 @@ def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[
     ranges = list(_ranges(lines))
     origins: dict[int, BlamedLine] = {}
     for start in range(0, len(ranges), MAX_RANGES):
-        origins |= _blame(git, revision, name, ranges[start : start + MAX_RANGES])
+        for run in blame_runs(git, revision, name, ranges[start : start + MAX_RANGES]):
+            for number in range(run.num_lines):
+                origins[run.line + number] = BlamedLine(run.commit_id, run.path, run.old_line + number)
     return [origins[line] for line in lines]
 
 
@@ -132,27 +173,6 @@ def stored_name(git: Git, revision: str, path: str) -> bytes:
         if git.run("ls-tree", "-z", revision, "--", name):
             return name
     return names[0]
-
-
-def _blame(git: Git, revision: str, path: bytes, ranges: Sequence[tuple[int, int]]) -> dict[int, BlamedLine]:
-    """The origin of each line of some ranges."""
-    # The repository's configuration may name a file of commits that blame looks through; it does not count here.
-    arguments = ["blame", "--no-textconv", "--no-ignore-revs-file", "-w", "-M", "--porcelain"]
-    arguments += [f"-L{first},{last}" for first, last in ranges]
-    origins: dict[int, BlamedLine] = {}
-    paths: dict[str, str] = {}  # repeated for each group only if a commit had lines in several files
-    commit = ""
-    old_line = new_line = 0
-    for line in git.run(*arguments, revision, "--", path).split(b"\n"):
-        if line.startswith(b"\t"):  # the content ends the record of a line
-            origins[new_line] = BlamedLine(commit, paths[commit], old_line)
-        elif line.startswith(b"filename "):
-            paths[commit] = unquote(decode(line[len(b"filename ") :])[0])
-        elif match := RECORD.match(line):
-            commit = match[1].decode("ascii")
-            old_line = int(match[2])
-            new_line = int(match[3])
-    return origins
 
 
 class Block(NamedTuple):

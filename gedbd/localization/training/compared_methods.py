@@ -16,8 +16,6 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import Recency
 
 EARLIER_BUGS = "earlier_bugs"
-# Returns an unfitted scorer of a granularity for a seed.
-ScorerMaker = Callable[[Level, int], Scorer]
 LINEAR = "linear"
 RANDOM_CANDIDATES = 2_000  # of a training report, as most inducing hunks are below any shortlist
 MakeScorer = Callable[[], Scorer]
@@ -26,7 +24,7 @@ MakeScorer = Callable[[], Scorer]
 class RankingMethod(NamedTuple):
     """A method to rank changes."""
 
-    make: ScorerMaker  # returns its scorer
+    make: Callable[[Level, int], Scorer]  # returns its unfitted scorer of a granularity for a seed
     is_random: bool  # whether its result depends on the seed
 
 
@@ -38,7 +36,14 @@ class Age(Recency):
         return -super().scores(rows)
 
 
-class EarlierBugs(Scorer):
+class FixedScorer(Scorer):
+    """A scorer that learns nothing."""
+
+    def fit(self, inputs: ScorerInputs) -> None:
+        """Does nothing."""
+
+
+class EarlierBugs(FixedScorer):
     """Number of bugs known, at the time of the report, to come from a change; reads no content.
 
     Args:
@@ -54,9 +59,6 @@ class EarlierBugs(Scorer):
         self.created_at = inputs.queries["created_at"].to_numpy(dtype="datetime64[ns]")
         self.num_documents = len(inputs.documents)
 
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
-
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` counts."""
         return np.stack([self._counts(int(row)) for row in rows])
@@ -66,7 +68,7 @@ class EarlierBugs(Scorer):
         return np.bincount(self.documents[is_known], minlength=self.num_documents).astype(np.float32)
 
 
-class NewestFirst(Scorer):
+class NewestFirst(FixedScorer):
     """Ranks documents by a fitted scorer, newer documents first among ties.
 
     A scorer of file names or stack traces gives all changes the same score if a report has none. With the oldest first,
@@ -75,9 +77,6 @@ class NewestFirst(Scorer):
 
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
-
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` ranks in ascending order of score, from 0: scores 5 5 1 give 1 2 0."""
@@ -149,14 +148,7 @@ class MethodOptions:
 def make_methods(
     scorers: Mapping[str, MakeScorer], options: MethodOptions, corpus: ChangeCorpus, granularity: Granularity
 ) -> dict[str, RankingMethod]:
-    """The methods that rank the changes of a granularity, by id.
-
-    Args:
-        scorers: Functions that return an unfitted scorer, by id.
-        options: The compared methods.
-        corpus: The history.
-        granularity: Granularity of the ranked changes.
-    """
+    """The methods that rank the changes of a granularity, by id; ``scorers`` return an unfitted scorer."""
     usable = {name: Shared(make) for name, make in scorers.items() if granularity in options.ranked(name)}
     methods = {name: fixed_method(scorer) for name, scorer in usable.items()}
     for name in options.parts:
@@ -191,14 +183,7 @@ def encoded_unit(method: str) -> Granularity:
 
 
 def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity, part: Granularity) -> Scorer:
-    """Turns a scorer of hunks into one of files or commits, or a scorer of files into one of commits.
-
-    Args:
-        scorer: A scorer of changes of the granularity ``part``.
-        corpus: The history.
-        granularity: Granularity of the result, coarser than ``part``.
-        part: Granularity of ``scorer``.
-    """
+    """Turns a scorer of hunks into one of files or commits, or a scorer of files into one of commits."""
     by_part = scorer
     if part == "hunk":
         by_part = BestPart(by_part, corpus.hunks.table, "file")
@@ -207,11 +192,7 @@ def by_best_part(scorer: Scorer, corpus: ChangeCorpus, granularity: Granularity,
 
 def fixed_method(scorer: Scorer) -> RankingMethod:
     """A method without a random seed."""
-
-    def make(level: Level, seed: int) -> Scorer:
-        return scorer
-
-    return RankingMethod(make, False)
+    return RankingMethod(lambda level, seed: scorer, False)
 
 
 class BestPart(Scorer):
@@ -252,41 +233,24 @@ class BestPart(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
-        return best_part_scores(self.scorer.scores(rows), self.parents_, self.num_documents_)
-
-
-def best_part_scores(scores: np.ndarray, parents: np.ndarray, num_documents: int) -> np.ndarray:
-    """The maximum over the parts of each document, ``(B, M) -> (B, N)``.
-
-    Args:
-        scores: Scores of M parts.
-        parents: ``(M,)`` the document of each part.
-        num_documents: Number N of documents; a document without parts gets the lowest score of its row less 1.
-    """
-    lowest = scores.min(axis=1, initial=0.0, keepdims=True) - 1
-    best = np.repeat(lowest.astype(scores.dtype), num_documents, axis=1)
-    order = np.argsort(parents, kind="stable")
-    # Parents [0, 0, 2] start at positions 0 and 2 of the sorted parts.
-    documents, starts = np.unique(parents[order], return_index=True)
-    if len(documents):
-        best[:, documents] = np.maximum.reduceat(scores[:, order], starts, axis=1)
-    return best
+        scores = self.scorer.scores(rows)  # (B, M), of the parts
+        lowest = scores.min(axis=1, initial=0.0, keepdims=True) - 1
+        best = np.repeat(lowest.astype(scores.dtype), self.num_documents_, axis=1)
+        order = np.argsort(self.parents_, kind="stable")
+        # Parents [0, 0, 2] start at positions 0 and 2 of the sorted parts.
+        documents, starts = np.unique(self.parents_[order], return_index=True)
+        if len(documents):
+            best[:, documents] = np.maximum.reduceat(scores[:, order], starts, axis=1)
+        return best
 
 
 @dataclass(frozen=True)
 class LearntOptions(ChangeTrainingOptions):
-    """Options of a learned ranker, see ``ChangeRankerScorer``.
+    """Options of a learned ranker, see ``ChangeRankerScorer``; the seeds of the task are added to ``seed``."""
 
-    Attributes:
-        seed: Seed of the first training; the seeds of the task are added to it.
-        shuffled: Whether each report has the text of another one, as a control that cannot use the text.
-        tracker: Whether it reads earlier fixes.
-        hmcbl: Whether it reads the scores of the trained encoders; omitted if none are trained.
-    """
-
-    shuffled: bool = False
-    tracker: bool = True
-    hmcbl: bool = False
+    shuffled: bool = False  # whether each report has the text of another one, as a control that cannot use the text
+    tracker: bool = True  # whether it reads earlier fixes
+    hmcbl: bool = False  # whether it reads the scores of the trained encoders; omitted if none are trained
 
     def __post_init__(self) -> None:
         if self.kind not in ("boosted", "linear"):
@@ -295,7 +259,7 @@ class LearntOptions(ChangeTrainingOptions):
             raise ValueError("task.learnt: shuffled=true and hmcbl=true: the encoders have read the reports' own texts")
 
 
-class UnseenScores(Scorer):
+class UnseenScores(FixedScorer):
     """Scores of a fitted scorer; NaN for the queries that it was trained on, whose scores are biased.
 
     Args:
@@ -306,9 +270,6 @@ class UnseenScores(Scorer):
     def __init__(self, scorer: Scorer, trained_on: np.ndarray) -> None:
         self.scorer = scorer
         self.trained_on = trained_on
-
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
@@ -334,12 +295,7 @@ class OtherTexts(Scorer):
 
 
 def with_other_texts(corpus: ChangeCorpus, seed: int = 0) -> ChangeCorpus:
-    """A corpus in which each report has title and description of another one; dates and links stay.
-
-    Args:
-        corpus: A corpus with at least two reports.
-        seed: Seed of the permutation of texts.
-    """
+    """A corpus in which each report has title and description of another random one; dates and links stay."""
     reports = reports_of(corpus)
     order = np.random.default_rng(seed).permutation(len(reports))
     source = np.empty_like(order)

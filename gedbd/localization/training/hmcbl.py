@@ -32,7 +32,7 @@ from gedbd.localization.training.compared_methods import MakeScorer, MethodOptio
 from gedbd.localization.training.hmcbl_network import CandidateLinks, HmcblNetwork
 from gedbd.localization.training.localization_data import LocalizationDataModule, PairBatch, mean_reciprocal_rank
 from gedbd.localization.training.localization_protocol import Halves, Level, reports_of
-from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, GatheredRows, HmcblSettings, Tower, encode
+from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, HmcblSettings, Tower, encode
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 from gedbd.text.diffs import Form
@@ -85,13 +85,12 @@ class HmcblSystem(TrainingSystem):
         """The towers of reports and of changes."""
         return self.network.reports.tower, self.network.changes.tower
 
-    def encode_reports(self, inputs: Inputs, rows: np.ndarray, tokens: bool = False) -> Encoded:
-        """Vectors of reports, see ``encode``."""
-        return encode(self.towers[0], inputs, rows, self.bf16, tokens, "reports")
-
-    def encode_changes(self, inputs: Inputs, rows: np.ndarray, tokens: bool = False) -> Encoded:
-        """Vectors of changes, see ``encode``."""
-        return encode(self.towers[1], inputs, rows, self.bf16, tokens, "changes")
+    def encode(
+        self, side: Literal["reports", "changes"], inputs: Inputs, rows: np.ndarray, tokens: bool = False
+    ) -> Encoded:
+        """Vectors of reports or of changes, see ``gedbd.localization.training.tower.encode``."""
+        tower = self.towers[0] if side == "reports" else self.towers[1]
+        return encode(tower, inputs, rows, self.bf16, tokens, side)
 
     def pooled(self, encoded: Encoded) -> np.ndarray:
         """The vectors to compare by cosine: projected ones, unless no loss trains the projectors."""
@@ -103,13 +102,14 @@ class HmcblSystem(TrainingSystem):
         Raises:
             ValueError: If texts are compared by their tokens, whose number differs between processes.
         """
-        if self.trainer.world_size > 1:
-            if self.settings.by_tokens:
-                raise ValueError("task.model.settings.similarity=max_sim trains in one process: set trainer.devices=1")
-            for tower in self.towers:
-                norms = [module for module in tower.modules() if isinstance(module, GatheredBatchNorm)]
-                for norm in norms:
-                    norm.exchange = self._exchange
+        if self.trainer.world_size == 1:
+            return
+        if self.settings.by_tokens:
+            raise ValueError("task.model.settings.similarity=max_sim trains in one process: set trainer.devices=1")
+        for module in self.network.modules():
+            if isinstance(module, GatheredBatchNorm):
+                # All processes have equally many rows.
+                module.exchange = lambda rows: (gather(self, rows), self.global_rank * len(rows))
 
     def on_train_epoch_start(self) -> None:
         """Clears the losses."""
@@ -162,28 +162,23 @@ class HmcblSystem(TrainingSystem):
     def _gather(self, rows: Tensor) -> Tensor:
         return gather(self, rows)
 
-    def _exchange(self, rows: Tensor) -> GatheredRows:
-        """The rows of all processes, which have equally many."""
-        return GatheredRows(gather(self, rows), self.global_rank * len(rows))
-
     def _mean_reciprocal_rank(self) -> float:
         """The mean reciprocal rank of the validation reports; each process encodes a share."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         assert isinstance(data, LocalizationDataModule)
-        ranked = data.ranked
-        reports = self._shared(data.reports, ranked.reports, "reports")
-        changes = self._shared(data.changes, ranked.changes, "changes")
-        return mean_reciprocal_rank(ranked, reports, changes)
-
-    def _shared(self, inputs: Inputs, rows: np.ndarray, side: str) -> np.ndarray:
-        """Pooled vectors of inputs; each process encodes a share."""
-        tower = self.towers[0] if side == "reports" else self.towers[1]
         share = slice(self.trainer.global_rank, None, self.trainer.world_size)
-        pooled = self.pooled(encode(tower, inputs, rows[share], self.bf16, False, side))
-        whole = np.zeros((len(rows), pooled.shape[1]), dtype=np.float32)
-        whole[share] = pooled
-        summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
-        return summed
+
+        def shared(encoded: Encoded, count: int) -> np.ndarray:
+            pooled = self.pooled(encoded)
+            whole = np.zeros((count, pooled.shape[1]), dtype=np.float32)
+            whole[share] = pooled
+            summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
+            return summed
+
+        ranked = data.ranked
+        reports = shared(self.encode("reports", data.reports, ranked.reports[share]), len(ranked.reports))
+        changes = shared(self.encode("changes", data.changes, ranked.changes[share]), len(ranked.changes))
+        return mean_reciprocal_rank(ranked, reports, changes)
 
     def _log_means(self, prefix: str) -> float:
         """Logs the mean loss of each level and the total, and returns the total."""
@@ -278,17 +273,22 @@ def build_hmcbl(
 
 def hmcbl_scorers(system: HmcblSystem, data: LocalizationDataModule, max_sim: bool) -> dict[str, MakeScorer]:
     """Scorers of changes by the trained encoders, by id; with ``max_sim``, late interaction too."""
-    reports = system.encode_reports(data.reports, np.arange(len(data.reports)), tokens=max_sim)
-    changes = system.encode_changes(data.changes, np.arange(len(data.changes)), tokens=max_sim)
+    reports = system.encode("reports", data.reports, np.arange(len(data.reports)), tokens=max_sim)
+    changes = system.encode("changes", data.changes, np.arange(len(data.changes)), tokens=max_sim)
+
+    def token_vectors(table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterable[np.ndarray]:
+        encoded = changes if kind == "document" else reports
+        assert encoded.tokens is not None
+        assert encoded.starts is not None
+        return np.split(encoded.tokens, encoded.starts[1:-1])
+
     scorers: dict[str, MakeScorer] = {COSINE: lambda: VectorScorer(system.pooled(changes), system.pooled(reports))}
-    if max_sim:
-        scorers[MAX_SIM] = lambda: MaxSim(EncodedTokens(changes, reports))
-    return scorers
+    return scorers | {MAX_SIM: lambda: MaxSim(token_vectors)} if max_sim else scorers
 
 
 def encoders_of_commits(
     scorers: Mapping[str, MakeScorer],
-    options: HmcblOptions,
+    granularity: Granularity,
     corpus: ChangeCorpus,
     level: Level,
     trained_on: np.ndarray,
@@ -297,33 +297,17 @@ def encoders_of_commits(
 
     Args:
         scorers: See ``hmcbl_scorers``.
-        options: Options of HMCBL.
+        granularity: What they rank.
         corpus: Reports and changes.
         level: The ranking of commits.
         trained_on: Rows of the reports that the encoders were trained on; their scores are missing.
     """
     encoders: dict[str, Scorer] = {}
     for name, make in scorers.items():
-        scorer = make()
-        if options.granularity != "commit":
-            scorer = by_best_part(scorer, corpus, "commit", options.granularity)
+        scorer = make() if granularity == "commit" else by_best_part(make(), corpus, "commit", granularity)
         scorer.fit(level.inputs)
         encoders[name] = UnseenScores(scorer, trained_on)
     return encoders
-
-
-class EncodedTokens:
-    """Computed token vectors, see ``TokenVectors``."""
-
-    def __init__(self, documents: Encoded, queries: Encoded) -> None:
-        self.encoded = {"document": documents, "query": queries}
-
-    def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterable[np.ndarray]:
-        """The token vectors of each row of the encoded table."""
-        encoded = self.encoded[kind]
-        assert encoded.tokens is not None
-        assert encoded.starts is not None
-        return np.split(encoded.tokens, encoded.starts[1:-1])
 
 
 def _sides(options: HmcblOptions, encoder: DictConfig, corpus: ChangeCorpus, halves: Halves) -> tuple[Side, Side]:

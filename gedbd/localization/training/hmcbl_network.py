@@ -143,49 +143,27 @@ class BankKeys(NamedTuple):
     masked: Tensor  # ``(B, K)`` bool, keys of the bank that are not negatives of an anchor
 
 
-def pair_loss(reports: Tensor, changes: Tensor, temperature: float, both_directions: bool = True) -> Tensor:
+def pair_loss(
+    reports: Tensor | TokenFeatures, changes: Tensor | TokenFeatures, temperature: float, both_directions: bool = True
+) -> Tensor:
     """The loss of the feature level or of the model level, a scalar.
 
-    InfoNCE with one negative, from reports to changes and optionally from changes to reports; the mean of both.
+    InfoNCE with one negative, from reports to changes and optionally from changes to reports; the mean of both. Vectors
+    are compared by cosine, tokens by late interaction, see ``max_sim``.
 
     Args:
-        reports: ``(2B, D)`` vectors of the reports of B pairs, then of the negatives.
-        changes: ``(2B, D)`` likewise.
-        temperature: Divisor of the cosines.
+        reports: ``(2B, D)`` vectors or the tokens of the reports of B pairs, then of the negatives.
+        changes: Likewise for changes.
+        temperature: Divisor of the cosines, or of their sums.
         both_directions: Whether to include the direction from changes to reports.
     """
+    loss: Callable[..., Tensor] = _token_losses if isinstance(reports, TokenFeatures) else info_nce
     report, other_report = reports.chunk(2)
     change, other_change = changes.chunk(2)
-    to_changes = info_nce(report, change, other_change, temperature)
-    if not both_directions:
-        return to_changes.mean()
-    to_reports = info_nce(change, report, other_report, temperature)
-    return torch.cat([to_changes, to_reports]).mean()
-
-
-def token_pair_loss(
-    reports: TokenFeatures, changes: TokenFeatures, temperature: float, both_directions: bool = True
-) -> Tensor:
-    """``pair_loss`` by late interaction, see ``max_sim``.
-
-    Args:
-        reports: Tokens of the reports of B pairs, then of the negatives.
-        changes: Likewise for changes.
-        temperature: Divisor of the sums of cosines.
-        both_directions: Whether to include the direction from changes to reports.
-    """
-    report, other_report = halves(reports)
-    change, other_change = halves(changes)
-    losses = [_token_losses(report, change, other_change, temperature)]
+    losses = [loss(report, change, other_change, temperature)]
     if both_directions:
-        losses.append(_token_losses(change, report, other_report, temperature))
+        losses.append(loss(change, report, other_report, temperature))
     return torch.cat(losses).mean()
-
-
-def halves(features: TokenFeatures) -> tuple[TokenFeatures, TokenFeatures]:
-    """The tokens of the first and of the second half of the texts."""
-    first, second = zip(features.tokens.chunk(2), features.is_text.chunk(2), strict=True)
-    return TokenFeatures(*first), TokenFeatures(*second)
 
 
 def _token_losses(
@@ -252,11 +230,11 @@ class HmcblNetwork(nn.Module):
     Args:
         report_side: The encoder of reports.
         change_side: The encoder of changes.
-        settings: See ``HmcblSettings``.
+        settings: The model and the loss.
         links: Links that exclude positives from the keys of the banks.
 
     Raises:
-        ValueError: If the settings do not fit the encoders.
+        ValueError: If the feature level compares features of different sizes.
     """
 
     def __init__(self, report_side: Side, change_side: Side, settings: HmcblSettings, links: CandidateLinks) -> None:
@@ -291,17 +269,16 @@ class HmcblNetwork(nn.Module):
         sides: list[Any] = [
             tower.read(texts) if by_tokens else tower(texts) for tower, texts in zip(towers, batches, strict=True)
         ]
-        pair_losses: Callable[..., Tensor] = token_pair_loss if by_tokens else pair_loss
         losses = {}
         if "feature" in settings.weights:
-            losses["feature"] = pair_losses(*sides, settings.temperature, settings.both_directions)
+            losses["feature"] = pair_loss(sides[0], sides[1], settings.temperature, settings.both_directions)
         if settings.projects:
             sides = [
                 tower.project_tokens(side) if by_tokens else tower.projector(side)
                 for tower, side in zip(towers, sides, strict=True)
             ]
         if settings.model_level > 0:
-            losses["model"] = pair_losses(*sides, settings.temperature, settings.both_directions)
+            losses["model"] = pair_loss(sides[0], sides[1], settings.temperature, settings.both_directions)
         if settings.bank_level > 0:
             if by_tokens:
                 sides = [tower.pool(side) for tower, side in zip(towers, sides, strict=True)]
@@ -315,22 +292,15 @@ class HmcblNetwork(nn.Module):
         count = len(batch.report_rows) // 2
         report_keys = self.reports.keys(batch.reports)
         change_keys = self.changes.keys(batch.changes)
-        report_rows = batch.report_rows[:count, None]
-        commit_rows = batch.commit_rows[:count, None]
+        report_bank, change_bank = self.reports.bank, self.changes.bank
+        are_changes = self.links.are_negatives(batch.report_rows[:count, None], change_bank.rows)
+        are_reports = self.links.are_negatives(report_bank.rows, batch.commit_rows[:count, None])
         # The banks are filled in place, but the gradient needs the old keys.
-        to_changes = BankKeys(
-            change_keys[:count],
-            self.changes.bank.keys.clone(),
-            ~self.links.are_negatives(report_rows, self.changes.bank.rows),
-        )
-        to_reports = BankKeys(
-            report_keys[:count],
-            self.reports.bank.keys.clone(),
-            ~self.links.are_negatives(self.reports.bank.rows, commit_rows),
-        )
+        to_changes = BankKeys(change_keys[:count], change_bank.keys.clone(), ~are_changes)
+        to_reports = BankKeys(report_keys[:count], report_bank.keys.clone(), ~are_reports)
         if fill_banks:
-            self._fill(self.reports.bank, report_keys, batch.report_rows, gather)
-            self._fill(self.changes.bank, change_keys, batch.commit_rows, gather)
+            self._fill(report_bank, report_keys, batch.report_rows, gather)
+            self._fill(change_bank, change_keys, batch.commit_rows, gather)
         return bank_loss(reports[:count], changes[:count], to_changes, to_reports, self.settings.temperature)
 
     def _fill(self, bank: MemoryBank, keys: Tensor, rows: Tensor, gather: Gather) -> None:

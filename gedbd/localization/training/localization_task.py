@@ -139,7 +139,7 @@ class LocalizationTask:
             if training.is_first:
                 commits, _ = make_level(corpus, halves, "commit")
                 trained_scorers = hmcbl_scorers(system, data, model.max_sim)
-                encoders = encoders_of_commits(trained_scorers, model, corpus, commits, data.fit_rows)
+                encoders = encoders_of_commits(trained_scorers, model.granularity, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
                 result = self._rank(corpus, halves, levels, trained_scorers, encoders, epochs, cfg.seed, console)
                 write_result(folder, result, self.published, training.loggers, console)

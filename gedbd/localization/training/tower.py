@@ -92,31 +92,24 @@ class HmcblSettings:
         return self.model_level > 0 or self.bank_level > 0
 
 
-class GatheredRows(NamedTuple):
-    """Rows of all processes."""
-
-    rows: Tensor  # ``(M, D)`` rows in the order of the processes
-    start: int  # start of this process's rows
-
-
 class GatheredBatchNorm(nn.BatchNorm1d):
     """Batch normalization by the statistics of the rows of all processes, on any device.
 
     PyTorch's SyncBatchNorm needs a GPU.
 
     Attributes:
-        exchange: Returns the rows of all processes, with gradients; None for those of this process alone.
+        exchange: Returns the rows ``(M, D)`` of all processes, with gradients, and the start of those of this process;
+            None for those of this process alone.
     """
 
-    exchange: Callable[[Tensor], GatheredRows] | None = None
+    exchange: Callable[[Tensor], tuple[Tensor, int]] | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         """``(M, D) -> (M, D)``."""
         if self.exchange is None or not self.training:
             return super().forward(input)
-        gathered = self.exchange(input)
-        normalized = super().forward(gathered.rows)
-        return normalized[gathered.start : gathered.start + len(input)]
+        rows, start = self.exchange(input)
+        return super().forward(rows)[start : start + len(input)]
 
 
 class Projector(nn.Module):
@@ -141,6 +134,11 @@ class TokenFeatures(NamedTuple):
 
     tokens: Tensor  # ``(B, L, F)`` concatenated vectors of the last layers of each token
     is_text: Tensor  # ``(B, L)`` bool, tokens of the comment or the code; the first token of an empty text
+
+    def chunk(self, number: int) -> tuple["TokenFeatures", ...]:
+        """The texts in equal parts."""
+        parts = zip(self.tokens.chunk(number), self.is_text.chunk(number), strict=True)
+        return tuple(TokenFeatures(*part) for part in parts)
 
 
 class Tower(nn.Module):
@@ -218,21 +216,17 @@ class Tower(nn.Module):
         self.backbone.train(False)
         features = []
         for row, length in enumerate(batch.lengths.tolist()):
-            key = batch.input_ids[row, :length].cpu().numpy().tobytes()
+            ids = batch.input_ids[row : row + 1, :length]
+            key = ids.cpu().numpy().tobytes()
             if key not in self._cache:
-                self._cache[key] = self.pool(self.read(only_row(batch, row)))[0]
+                edges = [kind[:, kind[0] == row].clone() for kind in batch.edges]
+                for kind in edges:
+                    kind[0] = 0
+                rows = slice(row, row + 1)
+                text = CodeBatch(batch.n_id[rows], ids, batch.lengths[rows], batch.blocks[rows], CodeEdges(*edges))
+                self._cache[key] = self.pool(self.read(text))[0]
             features.append(self._cache[key])
         return torch.stack(features)
-
-
-def only_row(batch: CodeBatch, row: int) -> CodeBatch:
-    """One input of a batch without padding."""
-    rows = slice(row, row + 1)
-    ids = batch.input_ids[rows, : int(batch.lengths[row])]
-    edges = [kind[:, kind[0] == row].clone() for kind in batch.edges]
-    for kind in edges:
-        kind[0] = 0
-    return CodeBatch(batch.n_id[rows], ids, batch.lengths[rows], batch.blocks[rows], CodeEdges(*edges))
 
 
 class Encoded(NamedTuple):
@@ -272,7 +266,10 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
     runs = split_by_tokens(lengths[order].tolist(), token_budget(device))
     for first, last in track(runs, f"encode {label}", transient=True, disable=quiet):
         positions = order[first:last]
-        batch = on_device(collate([inputs[row] for row in rows[positions].tolist()]), device)
+        batch = collate([inputs[row] for row in rows[positions].tolist()])
+        edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
+        n_id, input_ids, sizes, blocks = (tensor.to(device) for tensor in batch[:4])
+        batch = CodeBatch(n_id, input_ids, sizes, blocks, edges)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             read = tower.read(batch) if with_tokens or tower.by_tokens else None
             pooled = tower(batch) if read is None else tower.pool(read)
@@ -292,10 +289,3 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         return Encoded(projected, features)
     starts = np.cumsum([0, *(len(vectors) for vectors in tokens)])
     return Encoded(projected, features, np.concatenate([empty, *tokens]), starts)
-
-
-def on_device(batch: CodeBatch, device: torch.device) -> CodeBatch:
-    """The batch with all its tensors on a device."""
-    edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
-    n_id, input_ids, lengths, blocks = (tensor.to(device) for tensor in batch[:4])
-    return CodeBatch(n_id, input_ids, lengths, blocks, edges)

@@ -108,7 +108,7 @@ def test_the_ranks_are_those_worked_out_by_hand(corpus):
     assert counts["whose fix changed no earlier source file: not tested"] == 2
     assert counts["tested"] == 3
     # None has an inducing commit, which is said, and the default ranker is measured and kept.
-    assert (found.hit_rate.share, found.hit_rate.files.reports, found.files.system) == (None, 3, DEFAULT)
+    assert (found.hit_rate.commits.share, found.hit_rate.files.reports, found.files.system) == (None, 3, DEFAULT)
     assert "metrics" not in found.tables
     assert found.fixes == []
 

@@ -1,6 +1,5 @@
 """The parts of a backtest of the ranking of commits, on numbers worked out by hand."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +20,7 @@ from gedbd.localization.locating.locating_backtest import (
     rank_candidates,
     run_replay,
 )
-from gedbd.localization.locating.tracker_ranker import HIT_RATE, FileHitRate, HitRate, read_hit_rate
+from gedbd.localization.locating.tracker_ranker import HitRate, HitRates, read_statements
 
 DAYS = ["01-01", "01-05", "01-10", "01-20", "02-01", "02-05"]  # of the commits
 WORDS = ["alpha", "beta", "gamma", "alpha", "delta", "beta"]
@@ -87,7 +86,11 @@ def test_the_replay_gives_the_ranks_worked_out_by_hand(corpus):
     assert ranks["number of changed files"].to_dict() == {0: 1, 1: 1, 2: 2, 4: 2}
     # The word of report 4 is in commits 0 and 3, which both induced it.
     assert ranks["BM25 over diffs"].to_dict() == {0: 1, 1: 1, 2: 1, 4: 1}
-    assert (found.hit_rate.hits, found.hit_rate.reports, found.commits.system) == (4, 4, "default ranker")
+    assert (found.hit_rate.commits.hits, found.hit_rate.commits.reports, found.commits.system) == (
+        4,
+        4,
+        "default ranker",
+    )
     assert found.tables["right"]["report"].tolist()
     assert found.tables["years"].empty
 
@@ -124,41 +127,21 @@ def test_years_are_shown_when_two_have_enough_reports():
     assert by_year(mine.iloc[1:], reports).empty
 
 
-FILES = FileHitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
-OF_SHOP = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True, files=FILES)
+FILES = HitRate("shop", 0.5, "met", 512, 415, 415 / 512, 0.776, 0.844, "2019-01-02", "2021-03-04", True)
+COMMITS = HitRate("shop", 0.5, "met", 120, 73, 73 / 120, 0.52, 0.7, "2020-01-02", "2021-03-04", True)
 
 
-def test_the_statement_about_files_comes_first(tmp_path):
-    (tmp_path / HIT_RATE).write_text(OF_SHOP.as_json())
-    assert read_hit_rate(tmp_path) == OF_SHOP
-    assert OF_SHOP.statements == f"{FILES.statement} {OF_SHOP.statement}"
-    for part, numbers in ((FILES, "81% (95% interval 78% to 84%) of 512"), (OF_SHOP, "61% (95% interval 52% to 70%)")):
-        assert numbers in part.statement
-        assert part.statement.endswith("the target of 50% was met.")
-    assert "no report with an earlier inducing commit" in HitRate("shop", 0.5, "inconclusive", files=FILES).statements
+def test_the_statement_about_files_comes_first():
+    rates = HitRates(FILES, COMMITS)
+    of_files, of_commits = FILES.statement("files"), COMMITS.statement("commits")
+    assert read_statements(rates.as_json()) == rates.statements == f"{of_files} {of_commits}"
+    assert "81% (95% interval 78% to 84%) of 512" in of_files
+    assert "61% (95% interval 52% to 70%)" in of_commits
+    assert of_commits.endswith("the target of 50% was met.")
+    nothing = HitRate("shop", 0.5, "inconclusive")
+    assert "no report with an earlier inducing commit" in nothing.statement("commits")
     few = HitRate("shop", 0.5, "inconclusive", 2, 1, 0.5, 0.1, 0.9, "x", "y")
-    assert "neither clearly met nor missed" in few.statement
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"hits": 200}, {"status": "good"}, {"share": "high"}, {"tracker": 3}, {"reports": None}, {"low": 7}),
-        *({"files": files} for files in ([], {"hits": 3}, "met", {"hits": 600}, {"status": None}, {"share": None})),
-    ],
-)
-def test_a_damaged_figure_is_refused(tmp_path, change):
-    content = json.loads(OF_SHOP.as_json())
-    if isinstance(change.get("files"), dict) and change["files"] != {"hits": 3}:
-        change = {"files": content["files"] | change["files"]}
-    (tmp_path / HIT_RATE).write_text(json.dumps(content | change))
-    with pytest.raises(ValueError, match="is damaged"):
-        read_hit_rate(tmp_path)
-
-
-def test_a_folder_without_a_figure_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="is not a finished backtest"):
-        read_hit_rate(tmp_path)
+    assert "neither clearly met nor missed" in few.statement("files")
 
 
 def test_the_default_ranker_is_not_shown_on_a_history_that_it_has_learnt_from():
@@ -198,8 +181,5 @@ def test_rows_and_links_are_numbered_again():
         "merges are no candidates, as in gedbd locate: 2",
         "links to inducing commits that are merges, left out: 1",
     )
-
-
-def test_a_history_without_merges_stays():
-    corpus = history(set())
-    assert without_merges(corpus) == (corpus, ())
+    kept = history(set())
+    assert without_merges(kept) == (kept, ())

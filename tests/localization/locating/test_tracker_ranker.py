@@ -13,7 +13,16 @@ from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 from gedbd.localization.locating.repository_index import OTHER_HISTORY
-from gedbd.localization.locating.tracker_ranker import DEFAULT_MEASURED, TrackerRanker, fixes_as_json, read_fixes
+from gedbd.localization.locating.tracker_ranker import (
+    DEFAULT_MEASURED,
+    FIXES,
+    HIT_RATE,
+    NOT_MEASURED,
+    RANKER,
+    TrackerRanker,
+    fixes_as_json,
+    read_fixes,
+)
 
 FIX = KnownFix("alpha breaks", "in Alpha", START + DAY * 31, (f"{2:040x}",))
 
@@ -32,23 +41,38 @@ def test_the_default_ranker_is_said_to_be_as_good_as_its_card_says():
     assert [f"{hit:.0%}" for hit in hits] == re.findall(r"\d+%", DEFAULT_MEASURED)
 
 
-def test_fixes_are_stored_to_the_letter():
-    assert read_fixes(fixes_as_json([FIX])) == [FIX]
+def stored(folder, change_of_list=None, change_of_fix=None, hit_rate=None):
+    """Writes a folder of a backtest with one fix, and reads it."""
+    fixes = json.loads(fixes_as_json([FIX]))
+    fixes["fixes"][0] |= change_of_fix or {}
+    (folder / RANKER).write_text(default_ranker().to_text())
+    (folder / FIXES).write_text(json.dumps(fixes | (change_of_list or {})))
+    if hit_rate is not None:
+        (folder / HIT_RATE).write_text(json.dumps(hit_rate))
+    return TrackerRanker.read(folder)
+
+
+def test_fixes_and_statements_are_stored_to_the_letter(tmp_path):
+    assert stored(tmp_path).fixes == [FIX]
+    assert stored(tmp_path).statement == NOT_MEASURED
+    assert stored(tmp_path, hit_rate={"files": {"statement": "a"}, "statement": "b"}).statement == "a b"
     assert read_fixes(fixes_as_json([])) == []
+    (tmp_path / RANKER).unlink()
+    with pytest.raises(ValueError, match=f"has no {RANKER}"):
+        TrackerRanker.read(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("of_list", "of_fix"),
+    "changes",
     [
-        *((change, {}) for change in ({"format": 1}, {"fixes": 3}, {"fixes": [{"title": 3}]})),
-        *(({}, change) for change in ({"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]})),
+        *({"change_of_list": change} for change in ({"format": 1}, {"fixes": 3}, {"fixes": [{"title": 3}]})),
+        *({"change_of_fix": change} for change in ({"known_at": "2020-02-01"}, {"known_at": "soon"}, {"fixing": [1]})),
+        *({"hit_rate": rate} for rate in ([], {"statement": "b"}, {"files": {"statement": 3}, "statement": "b"})),
     ],
 )
-def test_damaged_fixes_are_refused(of_list, of_fix):
-    stored = json.loads(fixes_as_json([FIX]))
-    stored["fixes"][0] |= of_fix
-    with pytest.raises(ValueError, match="no list of fixed reports"):
-        read_fixes(json.dumps(stored | of_list))
+def test_damaged_files_are_refused(tmp_path, changes):
+    with pytest.raises(ValueError, match="is damaged"):
+        stored(tmp_path, **changes)
 
 
 def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():

@@ -79,7 +79,7 @@ def test_late_interaction_projects_each_token(change_corpus):
     for row, key in enumerate(side.bank.keys[:12]):
         own = nn.functional.normalize(tower.projector(read.tokens[row][read.is_text[row]]), dim=1)
         torch.testing.assert_close(nn.functional.normalize(own.mean(0), dim=0), key)
-    encoded = system.encode_changes(data.changes, np.array([3, 8, 1]), tokens=True)
+    encoded = system.encode("changes", data.changes, np.array([3, 8, 1]), tokens=True)
     for row, vector in enumerate(encoded.projected):
         own = encoded.tokens[encoded.starts[row] : encoded.starts[row + 1]].astype(np.float32).mean(axis=0)
         np.testing.assert_allclose(vector, own / np.linalg.norm(own), atol=2e-3)
@@ -148,7 +148,7 @@ def test_a_level_is_left_out(change_corpus, off):
 
 def test_without_projected_losses_the_projectors_are_not_trained(change_corpus):
     system, data = make_system(change_corpus, model_level=0, bank_level=0)
-    encoded = system.encode_reports(data.reports, data.val_rows)
+    encoded = system.encode("reports", data.reports, data.val_rows)
     assert system.pooled(encoded) is encoded.features
     assert not any(weight.requires_grad for tower in system.towers for weight in tower.projector.parameters())
 
@@ -157,12 +157,12 @@ def test_encoding_does_not_depend_on_the_batch(change_corpus, whole):
     _, system = whole
     _, data = make_system(change_corpus)
     rows = np.array([5, 0, 9, 3])
-    together = system.encode_changes(data.changes, rows, tokens=True)
+    together = system.encode("changes", data.changes, rows, tokens=True)
     assert together.tokens is not None
     assert together.starts is not None
     np.testing.assert_allclose(np.linalg.norm(together.projected, axis=1), 1, rtol=1e-5)
     for number, row in enumerate(rows.tolist()):
-        alone = system.encode_changes(data.changes, np.array([row]), tokens=True)
+        alone = system.encode("changes", data.changes, np.array([row]), tokens=True)
         np.testing.assert_allclose(together.projected[number], alone.projected[0], atol=1e-5)
         np.testing.assert_allclose(together.features[number], alone.features[0], atol=1e-5)
         tokens = together.tokens[together.starts[number] : together.starts[number + 1]]
@@ -205,8 +205,8 @@ def test_projectors_are_trained_alone(change_corpus):
     # Each text alone gives what a batch of an encoder that is trained gives, but for rounding.
     trained, _ = make_system(change_corpus)
     rows = np.array([3, 8, 1])
-    expected = trained.encode_changes(data.changes, rows).features
-    np.testing.assert_allclose(before.encode_changes(data.changes, rows).features, expected, atol=1e-5)
+    expected = trained.encode("changes", data.changes, rows).features
+    np.testing.assert_allclose(before.encode("changes", data.changes, rows).features, expected, atol=1e-5)
 
 
 def test_gradients_reach_both_towers_and_neither_twins_nor_banks(change_corpus):
@@ -260,8 +260,8 @@ def test_reports_find_the_change_that_induced_earlier_bugs_of_their_class(first_
     system.make_optimizer = lambda encoders, projectors: AdamW([*encoders, *projectors], lr=lr)
 
     def measured():
-        reports = system.pooled(system.encode_reports(data.reports, data.ranked.reports))
-        changes = system.pooled(system.encode_changes(data.changes, data.ranked.changes))
+        reports = system.pooled(system.encode("reports", data.reports, data.ranked.reports))
+        changes = system.pooled(system.encode("changes", data.changes, data.ranked.changes))
         return mean_reciprocal_rank(data.ranked, reports, changes)
 
     untrained = measured()

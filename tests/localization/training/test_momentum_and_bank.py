@@ -13,7 +13,6 @@ from gedbd.localization.training.hmcbl_network import (
     MomentumTwin,
     bank_loss,
     pair_loss,
-    token_pair_loss,
 )
 from gedbd.localization.training.tower import HmcblSettings, TokenFeatures
 
@@ -47,8 +46,8 @@ def test_late_interaction_sums_over_the_tokens_of_the_text_that_looks():
     # The report: .6 + .8 with its change, 1 + .6 with the other. The change: .8 with its report, .8 with the other.
     to_changes = np.log(1 + np.exp((1.6 - 1.4) / T))
     to_reports = np.log(2)
-    assert float(token_pair_loss(reports, changes, T, both_directions=False)) == pytest.approx(to_changes, rel=1e-4)
-    assert float(token_pair_loss(reports, changes, T)) == pytest.approx((to_changes + to_reports) / 2, rel=1e-4)
+    assert float(pair_loss(reports, changes, T, both_directions=False)) == pytest.approx(to_changes, rel=1e-4)
+    assert float(pair_loss(reports, changes, T)) == pytest.approx((to_changes + to_reports) / 2, rel=1e-4)
 
 
 def test_bank_loss_takes_momentum_keys_and_leaves_masked_ones_out():
