@@ -1,6 +1,5 @@
 """Stores the reports of a tracker and searches them: ``gedbd.Index``."""
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from gedbd.triage.stored_index import StoredIndex
 
 
-log = logging.getLogger("gedbd")
 Query = str | Mapping[str, Any] | Report
 
 
@@ -51,19 +49,10 @@ class Index:
         True
     """
 
-    def __init__(self, path: str | Path, encoder: AnyEncoder | None = None, *, cache_dir: str | Path | None = None):
-        """See ``open``."""
-        from gedbd.triage.stored_index import open_index
-
+    def __init__(self, path: str | Path, stored: "StoredIndex", changes: "Changes | None" = None) -> None:
         self.path: Path | str = server_of(path) if is_server(path) else Path(path)
-        self.changes: Changes | None = None
-        with plain_errors():
-            cache_dir = default_cache_dir() if cache_dir is None else str(cache_dir)
-            given = None if encoder is None else as_encoder(encoder)._given
-            if encoder is not None and given is None:
-                raise ValueError(f"{self.path} stores its own encoder: set encoder= only for an encoder object")
-            folder, url = (".", path) if is_server(path) else (path, None)
-            self._stored: StoredIndex = open_index(folder, cache_dir, given=given, url=url)
+        self.changes = changes
+        self._stored = stored
 
     @classmethod
     def open(
@@ -79,7 +68,15 @@ class Index:
         Raises:
             ValueError: If there is no index, it is damaged, or it was built with another encoder.
         """
-        return cls(path, encoder, cache_dir=cache_dir)
+        from gedbd.triage.stored_index import open_index
+
+        with plain_errors():
+            given = None if encoder is None else as_encoder(encoder)._given
+            if encoder is not None and given is None:
+                named = server_of(path) if is_server(path) else path
+                raise ValueError(f"{named} stores its own encoder: set encoder= only for an encoder object")
+            folder, url = (".", path) if is_server(path) else (path, None)
+            return cls(path, open_index(folder, str(cache_dir or default_cache_dir()), given=given, url=url))
 
     @classmethod
     def build(
@@ -108,25 +105,20 @@ class Index:
                 ``replace``.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.index_building import ReplacesIndexError, store_corpus, store_shared_corpus
+        from gedbd.triage.index_building import ReplacesIndexError, store_corpus
 
         with long_call():
             if not is_server(path) and Path(path).exists() and not Path(path).is_dir():
                 raise ValueError(f"{path} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
             try:
-                if is_server(path):
-                    changes = store_shared_corpus(path, corpus, model, replace)
-                else:
-                    changes = store_corpus(Path(path), corpus, model, log.warning, replace)
+                changes = store_corpus(path if is_server(path) else Path(path), corpus, model, replace)
             except ReplacesIndexError as error:
                 raise ValueError(
                     f"{error}; for another tracker, give another path; to go on, set replace=True"
                 ) from error
         given = None if model.given is None else model.given.given
-        index = cls(path, given, cache_dir=model.cache_dir)
-        index.changes = changes
-        return index
+        return cls(path, cls.open(path, given, cache_dir=model.cache_dir)._stored, changes)
 
     def __len__(self) -> int:
         """Number of reports."""

@@ -107,7 +107,7 @@ def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, co
 
 def _forget(cfg: DictConfig) -> None:
     """Erases reports from an index; raises ValueError, after erasing the others, for unknown reports."""
-    from gedbd.service.forgetting import forget_reports, forget_shared_reports
+    from gedbd.service.forgetting import forget_reports
     from gedbd.triage.storage.index_folder import FILE
 
     words = [
@@ -115,16 +115,11 @@ def _forget(cfg: DictConfig) -> None:
     ]
     if words:
         raise ValueError(f"{words[0]}: forget= only erases reports and takes out= or store= alone; leave this out")
-    names = list(cfg.forget) if OmegaConf.is_list(cfg.forget) else [cfg.forget]
-    ids = [str(word) for word in names]
-    if cfg.store:
-        location = server_of(cfg.store)
-        missing = forget_shared_reports(cfg.store, ids)
-    else:
-        location = cfg.out
-        if not (Path(location) / FILE).is_file():
-            raise ValueError(f"out={location}: no {FILE} there, so there is nothing to forget")
-        missing = forget_reports(Path(location), ids)
+    ids = [str(word) for word in (cfg.forget if OmegaConf.is_list(cfg.forget) else [cfg.forget])]
+    location = server_of(cfg.store) if cfg.store else cfg.out
+    if not cfg.store and not (Path(location) / FILE).is_file():
+        raise ValueError(f"out={location}: no {FILE} there, so there is nothing to forget")
+    missing = forget_reports(cfg.store or Path(location), ids)
     if missing:
         raise ValueError(f"forget={','.join(missing)}: not in {location}; other data that named it was erased")
     print_line(open_console(), f"{location}: {len(ids):,} forgotten")

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse
 from fastapi.responses import Response as PlainResponse
 from fastapi.security import HTTPBearer
 from jinja2 import Environment, FileSystemLoader
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from pydantic import Discriminator, Field, Tag
 from starlette.exceptions import HTTPException as RefusedRequest
 from starlette.responses import JSONResponse, Response
@@ -171,7 +171,9 @@ class Service:
         events = self.metrics.webhook.labels
         comments = self.metrics.comments.labels
         self.webhook.start(lambda code: events(code).inc(), lambda code: comments(code).inc())
-        self.metrics.watch_backlog(self.webhook.table)
+        waiting = "Webhook deliveries waiting to be processed"
+        backlog = Gauge("gedbd_webhook_waiting", waiting, registry=self.metrics.registry)
+        backlog.set_function(lambda: self.webhook.table.waiting if self.webhook else 0)
 
     def close(self) -> None:
         """Stops the workers, and closes all files unless work still runs."""

@@ -145,24 +145,20 @@ class CommentClient:
             raise CommentError(f"{name}: {reason}", is_temporary=True) from error
         if self._session.is_over:  # the body may be incomplete
             raise CommentError(f"{name}: {self._late}", is_temporary=True)
-        if answer.status_code >= 300:
-            raise _refusal(answer, body, name)
+        status = answer.status_code
+        if status >= 300:
+            try:
+                wait_s = limit_wait_s(
+                    status, answer.headers, body[:MAX_MESSAGE_BYTES].decode(errors="replace"), time.time()
+                )
+            except (ValueError, OverflowError, TypeError):  # the headers hold no valid time
+                wait_s = None
+            is_temporary = wait_s is not None or status >= 500 or status in TEMPORARY
+            raise CommentError(f"{name}: status {status}", is_temporary, wait_s or 0.0, status)
         try:
             return json.loads(body), "next" in answer.links
         except (ValueError, RecursionError) as error:
             raise CommentError(f"{name}: the answer is not JSON", is_temporary=True) from error
-
-
-def _refusal(answer: requests.Response, body: bytes, name: str) -> CommentError:
-    """The error for a status, with when to try again."""
-    status = answer.status_code
-    try:
-        message = body[:MAX_MESSAGE_BYTES].decode(errors="replace")
-        wait_s = limit_wait_s(status, answer.headers, message, time.time())
-    except (ValueError, OverflowError, TypeError):  # the headers hold no valid time
-        wait_s = None
-    is_temporary = wait_s is not None or status >= 500 or status in TEMPORARY
-    return CommentError(f"{name}: status {status}", is_temporary, wait_s or 0.0, status)
 
 
 class OutboxComment(NamedTuple):
@@ -230,15 +226,10 @@ class Outbox:
             moments.append(max(moment, time.time() + rest_s) if rest_s > 0 else float(moment))
         return min(moments, default=None)
 
-    def record_post(self, comment: OutboxComment, now: float) -> None:
-        """Records a POST that begins or has an unknown result; the comment rests from ``now`` on."""
-        self._set(comment, "posted_at = ?", now)
-        self._rests_until[comment.name] = time.monotonic() + self.result_wait_s
-
-    def record_refusal(self, comment: OutboxComment) -> None:
-        """Records that GitHub did not create a comment, which then does not rest."""
-        self._set(comment, "posted_at = 0")
-        self._rests_until.pop(comment.name, None)
+    def record_post(self, comment: OutboxComment, now: float, is_refused: bool = False) -> None:
+        """Records a POST that begins or has an unknown result: the comment rests from ``now`` on, unless refused."""
+        self._set(comment, "posted_at = ?", 0 if is_refused else now)
+        self._rests_until[comment.name] = 0.0 if is_refused else time.monotonic() + self.result_wait_s
 
     def rest_s(self) -> float:
         """Seconds until no comment rests."""
@@ -363,10 +354,7 @@ class CommentPoster:
 
     def _handle_failure(self, comment: OutboxComment, error: CommentError) -> str:
         now = time.time()
-        if error.is_unknown:
-            self.outbox.record_post(comment, now)
-        else:
-            self.outbox.record_refusal(comment)
+        self.outbox.record_post(comment, now, is_refused=not error.is_unknown)
         if not error.is_temporary:
             log.warning("no comment on issue %s: %s", comment.issue_id, error)
             self.outbox.settle(comment, "failed")

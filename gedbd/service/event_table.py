@@ -178,17 +178,13 @@ class EventTable(Database):
         rows = self.query(linked, comment)
         return rows[0] if rows else None
 
-    def remember_link(self, comment: str, report: str, duplicate: str) -> None:
-        """Records which reports a comment has linked."""
+    def remember_link(self, comment: str, report: str | None, duplicate: str | None) -> None:
+        """Records which reports a comment has linked; None if it does not any more."""
         self.query(
             "INSERT INTO events (kind, name, state, report, duplicate) VALUES ('seen', ?, 'there', ?, ?)"
             " ON CONFLICT (kind, name) DO UPDATE SET report = excluded.report, duplicate = excluded.duplicate",
             *(comment, report, duplicate),
         )
-
-    def forget_link(self, comment: str) -> None:
-        """Deletes the record of a comment's link."""
-        self.query("UPDATE events SET report = NULL, duplicate = NULL WHERE kind = 'seen' AND name = ?", comment)
 
     def called_duplicates(self, ids: Sequence[str]) -> set[str]:
         """The reports among ``ids`` that a comment calls a duplicate of another report among them."""

@@ -18,11 +18,12 @@ from gedbd.triage.storage.postgres_store import PostgresStore
 TIMEOUT_S = 60.0  # of a lock on the index file
 
 
-def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
+def forget_reports(location: Path | str, ids: Sequence[str]) -> list[str]:
     """Erases reports from an index and the files beside it: feedback, deliveries, located reports and fetched pages.
 
     Args:
-        folder: The folder of the index; a service may be using it.
+        location: The folder of the index, which a service may be using; or the address of a server. Feedback and
+            deliveries of an index on a server are in the folder of each service, and stay.
         ids: Their ids. What names a report is erased even if the report itself is not stored.
 
     Returns:
@@ -33,16 +34,13 @@ def forget_reports(folder: Path, ids: Sequence[str]) -> list[str]:
         StoreUnavailable: If a file is in use; calling it again continues.
         OSError: If a file cannot be deleted.
     """
-    with closing(IndexStore(folder / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
+    if isinstance(location, str):
+        with closing(PostgresStore(location, create=False, timeout_s=TIMEOUT_S)) as server:
+            return server.forget(ids)
+    with closing(IndexStore(location / FILE, create=False, timeout_s=TIMEOUT_S)) as store:
         stored = store.reports(ids)
         for issue_id in ids:
-            forget_beside(folder, issue_id, stored.get(issue_id))
-        return store.forget(ids)
-
-
-def forget_shared_reports(url: str, ids: Sequence[str]) -> list[str]:
-    """Likewise from an index on a server, without feedback and deliveries, which are in the folder of each service."""
-    with closing(PostgresStore(url, create=False, timeout_s=TIMEOUT_S)) as store:
+            forget_beside(location, issue_id, stored.get(issue_id))
         return store.forget(ids)
 
 

@@ -141,11 +141,6 @@ def named_duplicate(text: str, repository: str, host: str) -> str | None:
     return duplicate
 
 
-def has_unread_phrase(text: str) -> bool:
-    """Whether the unread rest of a long comment contains "duplicate of"."""
-    return PHRASE in text[len(_read_part(text)) :].lower()
-
-
 def _read_part(text: str) -> str:
     """The complete paragraphs among the first ``MAX_READ`` characters of a comment."""
     if len(text) <= MAX_READ:
@@ -254,7 +249,7 @@ class IndexUpdater:
             # All comments on the pair share the feedback, which only the last of them withdraws.
             if self.table.comments_linking(*linked) == 1:
                 self.feedback.withdraw(*linked, SOURCE, only_source=SOURCE)
-            self.table.forget_link(name)
+            self.table.remember_link(name, None, None)
         if duplicate is not None:
             result = self._link(event, comment, duplicate)
         elif linked is not None:
@@ -278,7 +273,7 @@ class IndexUpdater:
             return None, "the comment was written by a bot"
         if comment.author_association not in MEMBERS:
             return None, "only owners, members and collaborators of the repository may mark an issue as a duplicate"
-        if has_unread_phrase(text):
+        if PHRASE in text[len(_read_part(text)) :].lower():  # in the rest of a long comment
             log.warning("comment %s on issue %s is not read: %s", comment.id, number, UNREAD)
             return None, UNREAD
         host = web_host(event.issue.html_url or "") or web_host(self.api_url)

@@ -11,7 +11,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gedbd.service.event_table import EventTable
 from gedbd.service.thread_pool import SHUTTING_DOWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -75,7 +74,9 @@ class RequestGuard:
             headers = Headers(scope=scope)
             self._check(scope["method"], scope["path"], headers)
             body = await self._read_body(headers, receive)
-            _check_encoding(scope["method"], body)
+            # Python's JSON would read a body with a NUL as UTF-16 or UTF-32.
+            if scope["method"] in METHODS_WITH_BODY and (b"\x00" in body or not _is_utf_8(body)):
+                raise RequestRefused(400, "the body is not JSON in UTF-8")
         except RequestRefused as refused:
             await refused.response(scope, receive, send)
             return
@@ -83,7 +84,10 @@ class RequestGuard:
 
     def _check(self, method: str, path: str, headers: Headers) -> None:
         # Against DNS rebinding: a foreign page whose name resolves to this machine sends its own host name.
-        host = _host_name(headers.get("host", ""))
+        try:
+            host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        except ValueError:
+            host = ""
         if host not in (*LOOPBACK, *self.names) and "*" not in self.names:
             raise RequestRefused(400, "unknown host name: add it to the option settings.names")
         is_public = path in PUBLIC_PATHS or path.startswith(PUBLIC_FOLDER)
@@ -138,23 +142,12 @@ class RequestGuard:
         return bytes(body)
 
 
-def _check_encoding(method: str, body: bytes) -> None:
-    """Raises RequestRefused if a body is not UTF-8, or has a NUL: Python's JSON would read it as UTF-16 or UTF-32."""
-    if method not in METHODS_WITH_BODY:
-        return
+def _is_utf_8(body: bytes) -> bool:
     try:
         body.decode()
-    except UnicodeDecodeError as error:
-        raise RequestRefused(400, "the body is not JSON in UTF-8") from error
-    if b"\x00" in body:
-        raise RequestRefused(400, "the body is not JSON in UTF-8")
-
-
-def _host_name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -204,11 +197,6 @@ class Metrics:
         self.comments = Counter("gedbd_comments", "Comments on GitHub", ["result"], registry=registry)
         reports = Gauge("gedbd_reports", "Reports in the index", registry=registry)
         reports.set_function(lambda: len(index))
-
-    def watch_backlog(self, table: EventTable) -> None:
-        """Adds the number of deliveries that wait to be processed."""
-        backlog = Gauge("gedbd_webhook_waiting", "Webhook deliveries waiting to be processed", registry=self.registry)
-        backlog.set_function(lambda: table.waiting)
 
 
 class MetricsMiddleware:

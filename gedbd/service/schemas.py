@@ -151,10 +151,10 @@ class SentencePair(BaseModel):
     stored: str
     shared: float
 
-
-def name_pairs(sentences: Sequence[tuple[str, str, float]]) -> list[dict[str, object]]:
-    """Converts pairs of sentences for ``SentencePair``."""
-    return [{"new": new, "stored": stored, "shared": shared} for new, stored, shared in sentences]
+    @classmethod
+    def of_tuples(cls, pairs: Sequence[tuple[str, str, float]]) -> list["SentencePair"]:
+        """The pairs of ``Explanation.sentences``."""
+        return [cls(new=new, stored=stored, shared=shared) for new, stored, shared in pairs]
 
 
 class ExplanationResponse(BaseModel):
@@ -163,7 +163,7 @@ class ExplanationResponse(BaseModel):
     reasons: list[str] = Field(description="Short phrases, most important first")
     terms: list[str]
     fields: dict[str, str]
-    sentences: Annotated[list[SentencePair], BeforeValidator(name_pairs)]
+    sentences: Annotated[list[SentencePair], BeforeValidator(SentencePair.of_tuples)]
 
 
 class MatchResponse(BaseModel):

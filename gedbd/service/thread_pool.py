@@ -75,12 +75,8 @@ class BoundedThreadPool:
             future = self.threads.submit(work, *args)
             self.unfinished.add(future)
         # Outside of the lock: a future that is done already calls it at once.
-        future.add_done_callback(self._release)
+        future.add_done_callback(self.unfinished.discard)
         return future
-
-    def _release(self, future: Future[Any]) -> None:
-        with self.lock:
-            self.unfinished.discard(future)
 
     def close(self) -> bool:
         """Accepts no further call and waits a moment for those that run; returns whether all have finished."""

@@ -3,8 +3,8 @@
 import io
 import json
 import logging
-from collections.abc import Callable, Sequence, Set
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -139,52 +139,31 @@ class Contents(NamedTuple):
             return cls(_identity(store.about()), store.contents())
 
 
-def store_corpus(
-    out: Path, corpus: Corpus, index_model: IndexModel, tell: Callable[[str], None], replace: bool
-) -> Changes:
-    """Updates an index to a corpus; with a new model, all reports are encoded again.
+@contextmanager
+def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
+    """The store of an index, created if absent, while this process alone brings it to a corpus.
 
     Args:
-        out: The folder of the index, created if absent.
-        corpus: All reports.
-        index_model: See ``IndexModel``.
-        tell: Called with each warning.
-        replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
+        location: The folder, or the address of a server, ``postgresql://user@host:port/database``.
 
     Raises:
-        ReplacesIndexError: If the corpus seems to be of another tracker.
-        ValueError: If another process is storing a corpus in this index.
+        ValueError: If it cannot be used, or another process is storing a corpus in it.
     """
-    out.mkdir(0o700, parents=True, exist_ok=True)
+    if isinstance(location, str):
+        with closing(PostgresStore(location, timeout_s=UPDATE_TIMEOUT_S)) as server, server.sole_builder():
+            yield server
+            server.tidy()
+        return
+    location.mkdir(0o700, parents=True, exist_ok=True)
     with (
-        sole_process(out / LOCK, f"{out}: the index is updated with a corpus"),
-        closing(IndexStore(out / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
+        sole_process(location / LOCK, f"{location}: the index is updated with a corpus"),
+        closing(IndexStore(location / FILE, timeout_s=UPDATE_TIMEOUT_S)) as store,
     ):
-        changes = _update_store(store, corpus, index_model, replace)
+        yield store
     try:
-        compact(out / FILE)
+        compact(location / FILE)
     except OSError as error:
-        tell(f"{out}: the files for quick opening cannot be written ({error})")
-    return changes
-
-
-def store_shared_corpus(url: str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
-    """Updates an index on a server, see ``store_corpus``.
-
-    Args:
-        url: The address, ``postgresql://user@host:port/database``.
-        corpus: All reports.
-        index_model: See ``IndexModel``.
-        replace: See ``store_corpus``.
-
-    Raises:
-        ReplacesIndexError: See ``store_corpus``.
-        ValueError: If the server cannot be used, or another process is storing a corpus in this index.
-    """
-    with closing(PostgresStore(url, timeout_s=UPDATE_TIMEOUT_S)) as store, store.sole_builder():
-        changes = _update_store(store, corpus, index_model, replace)
-        store.tidy()
-    return changes
+        log.warning("%s: the files for quick opening cannot be written (%s)", location, error)
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
@@ -232,6 +211,23 @@ def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
 def _are_different(old: Report, new: Report) -> bool:
     """Whether both title and date of two reports with equal id differ; a tracker changes only one of them."""
     return old.title != new.title and (old.created_at is None or old.created_at != new.created_at)
+
+
+def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
+    """Updates an index to a corpus; with a new model, all reports are encoded again.
+
+    Args:
+        location: See ``opened_to_update``.
+        corpus: All reports.
+        index_model: See ``IndexModel``.
+        replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
+
+    Raises:
+        ReplacesIndexError: If the corpus seems to be of another tracker.
+        ValueError: If the index cannot be used, or another process is storing a corpus in it.
+    """
+    with opened_to_update(location) as store:
+        return _update_store(store, corpus, index_model, replace)
 
 
 def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
@@ -347,9 +343,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
-    if cfg.store:
-        return store_shared_corpus(cfg.store, corpus, model, cfg.replace)
-    return store_corpus(out, corpus, model, partial(print_line, console), cfg.replace)
+    return store_corpus(cfg.store or out, corpus, model, cfg.replace)
 
 
 def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:

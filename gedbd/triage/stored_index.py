@@ -1,11 +1,10 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,48 +39,19 @@ from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import check_index
 from gedbd.triage.storage.report_store import ReportStore
-from gedbd.triage.storage.stored_model import LoadedModel, load_model
+from gedbd.triage.storage.stored_model import load_model
 from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from threadpoolctl import threadpool_limits
 
+    from gedbd.triage.storage.folder_store import FolderState
+    from gedbd.triage.storage.postgres_search import SharedState, SharedStore
+
+    IndexState = FolderState | SharedState
+
 SIMILARITY = FEATURES.index("dense")
 NO_FILTERS = Filters()
-
-
-class IndexState(Protocol):
-    """An immutable state of an index."""
-
-    @property
-    def reports(self) -> ReportStore:
-        """The stored reports."""
-
-    @property
-    def model(self) -> LoadedModel:
-        """The model that encoded them."""
-
-    @property
-    def template(self) -> frozenset[str]:
-        """The lines of the tracker's issue template, which are removed from stored reports."""
-
-    def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
-        """The candidates for duplicates of a report: all reports, or those that a server returns.
-
-        Args:
-            report: The report.
-            filters: Filters of the duplicates.
-            vector: Returns the vector of the report, ``(D,)``, when it is computed.
-        """
-
-    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
-
-    def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
-        """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
-
-    def newest_day(self) -> float:
-        """Date of the newest report in days since 1970; NaN without dates."""
 
 
 class Ranked(NamedTuple):
@@ -100,7 +70,7 @@ class Ranked(NamedTuple):
     probability: np.ndarray
 
 
-def find_matches(state: IndexState, report: Report, top_k: int, filters: Filters) -> list[Match]:
+def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filters) -> list[Match]:
     """Implements ``StoredIndex.search`` on one state.
 
     Raises:
@@ -202,32 +172,6 @@ def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarr
     return None if allowed.all() else allowed
 
 
-class OpenStore(Protocol):
-    """The store of an open index: a folder, or a database on a server.
-
-    All methods raise ``StoreUnavailable`` if it cannot be used.
-    """
-
-    def __len__(self) -> int:
-        """Number of reports that searches see; raises nothing."""
-
-    @property
-    def model(self) -> LoadedModel:
-        """The last loaded model."""
-
-    def read(self) -> AbstractContextManager[IndexState]:
-        """The latest state."""
-
-    def change(self) -> AbstractContextManager[IndexState]:
-        """The latest state in a transaction that changes it."""
-
-    def forget(self, issue_id: str) -> bool:
-        """Erases a report and everything derived from it; returns whether it was stored."""
-
-    def close(self) -> None:
-        """Closes it."""
-
-
 class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
@@ -242,7 +186,7 @@ class StoredIndex:
         folder: The folder of the index, or of a service's feedback and deliveries.
     """
 
-    def __init__(self, store: OpenStore, folder: Path) -> None:
+    def __init__(self, store: "FolderStore | SharedStore", folder: Path) -> None:
         self.store = store
         self.folder = folder
         self._limits: threadpool_limits | None = None
@@ -507,7 +451,7 @@ def stored_report(index: StoredIndex, issue_id: str) -> Report:
 
 
 def changed_reports(
-    state: IndexState, reports: Sequence[Report], fields: Sequence[str] | None, now: datetime
+    state: "IndexState", reports: Sequence[Report], fields: Sequence[str] | None, now: datetime
 ) -> Changed:
     """Compares reports with the stored ones; see ``StoredIndex.add``."""
     new = [state.reports.storable(as_stored(report, state.template)) for report in reports]

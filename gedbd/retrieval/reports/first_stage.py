@@ -56,6 +56,11 @@ class KnownGroups(NamedTuple):
             rows[several.repeat(sizes)] = np.concatenate([self.members[number] for number in numbers[several].tolist()])
         return rows, sizes
 
+    def without(self, removed: np.ndarray) -> "KnownGroups":
+        """The groups of the other reports, ``removed (n,)`` bool; the later ones move up."""
+        _, first, which = np.unique(self.group[~removed], return_index=True, return_inverse=True)
+        return KnownGroups.of(first[which])
+
     def grown(self, number: int) -> "KnownGroups":
         """The groups with so many reports more, each a group of its own."""
         first = len(self.group)

@@ -158,7 +158,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True)
 class FolderState:
-    """One state of an index file, see ``IndexState``. A change makes another one, and searches go on with theirs.
+    """One state of an index file. A change makes another one, and searches go on with theirs.
 
     Attributes:
         reports: The connection that searches read by; in a change, the one that writes.
@@ -184,7 +184,7 @@ class FolderState:
         return self.writer.is_replaced or self.reports.changes != self.version
 
     def candidates(self, report: Report, filters: Filters, vector: object) -> InMemoryIndex:
-        """See ``IndexState``: all stored reports."""
+        """The candidates for duplicates of a report: all stored reports, whatever the filters and the vector."""
         return self.memory.with_terms_of(self.reports)
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -221,7 +221,7 @@ class FailedRead(NamedTuple):
 
 
 class FolderStore:
-    """An ``OpenStore`` of a folder.
+    """An open index in a folder. ``SharedStore`` offers the same for a server.
 
     After another process has changed or replaced the file, the first thread that needs the state reads what has
     changed, or the whole file with its model; other threads use the old state until the new one is complete. Only
@@ -303,7 +303,7 @@ class FolderStore:
             self._start_compaction()
 
     def forget(self, issue_id: str) -> bool:
-        """See ``OpenStore``. Raises OSError if a file cannot be deleted."""
+        """Erases a report and all that comes from it; returns whether it was stored. Raises OSError too."""
         with self._exclusive():
             missing = self._refresh().writer.forget([issue_id])
             self._refresh()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -130,24 +131,25 @@ class InMemoryIndex:
             other.store = other.store.replaced(replaced, features.take(np.flatnonzero(is_old).tolist()))
         if is_deleted.any():
             other.store = other.store.without(is_deleted)
-            other.ids = [self.ids[row] for row in np.flatnonzero(~is_deleted).tolist()]
-            other.row_of = {issue_id: row for row, issue_id in enumerate(other.ids)}
+            other.ids = list(compress(self.ids, (~is_deleted).tolist()))
+            other.row_of = dict(zip(other.ids, range(len(other.ids)), strict=True))
             other.keys = self.keys[~is_deleted]
+            other.groups = self.groups.without(is_deleted)  # those that a deleted report connects stay one group
         fresh = np.flatnonzero(~is_old).tolist()
-        new_ids = [rows[place].issue_id for place in fresh]
+        new_ids = [rows[position].issue_id for position in fresh]
         if fresh:
             other.store = copy(other.store)
             other.store.add(features.take(fresh))
             other.row_of = other.row_of | {issue_id: row for row, issue_id in enumerate(new_ids, start=len(other.ids))}
             other.ids = other.ids + new_ids
             other.keys = np.append(other.keys, keys[~is_old])
-            other.groups = self.groups.grown(len(fresh))
-        if is_deleted.any() or file.has_links_since(self.change) or file.links_if_any_names(new_ids):
+            other.groups = other.groups.grown(len(fresh))
+        if file.has_links_since(self.change) or file.has_links_of(new_ids):
             other.groups = find_known_groups(file.links(), other.row_of)
         known = {row.issue_id for row in rows}
         undated, unclear = unusable_dates(rows)
-        other.undated = [one for one in self.undated if one in other.row_of and one not in known] + undated
-        other.unclear = [one for one in self.unclear if one in other.row_of and one not in known] + unclear
+        other.undated = [id_ for id_ in self.undated if id_ in other.row_of and id_ not in known] + undated
+        other.unclear = [id_ for id_ in self.unclear if id_ in other.row_of and id_ not in known] + unclear
         other.change = file.last_change()
         other.num_changed = self.num_changed + len(changed)
         return other

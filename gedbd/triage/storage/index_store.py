@@ -26,11 +26,9 @@ from gedbd.triage.storage.index_folder import CACHE, CACHE_SUFFIX
 from gedbd.triage.storage.report_store import (
     CURE,
     TERM_COLUMNS,
-    ReportOrFilters,
-    Version,
+    Link,
+    ReportStore,
     damaged,
-    forget_in,
-    report_from_values,
     report_values,
     written_date,
 )
@@ -61,9 +59,7 @@ CREATE TRIGGER deleted AFTER DELETE ON reports BEGIN INSERT INTO changes (row) V
 CREATE TRIGGER linked AFTER INSERT ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
 CREATE TRIGGER unlinked AFTER DELETE ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
 CREATE INDEX by_duplicate ON links (duplicate)"""
-CHUNK_BYTES = 1 << 26  # of the weights: SQLite bounds the size of a value
 MAX_READ = 10_000  # reports whose terms are read at once
-COLUMNS = ", ".join(FIELDS)
 
 
 class FeatureRow(NamedTuple):
@@ -98,8 +94,8 @@ class FeatureRow(NamedTuple):
 FEATURES = ", ".join(FeatureRow._fields)
 
 
-class IndexStore(SqliteFile):
-    """One index file; a ``ReportStore``. Several threads and processes may share it; they see complete changes only.
+class IndexStore(SqliteFile, ReportStore):
+    """One index file. Several threads and processes may share it; they see complete changes only.
 
     Every method raises ``StoreUnavailable`` if the file cannot be used.
 
@@ -115,6 +111,9 @@ class IndexStore(SqliteFile):
     Raises:
         ValueError: If it is not an index, has another format, is damaged, or cannot be opened.
     """
+
+    path: Path
+    key_column = "row"
 
     def __init__(
         self,
@@ -174,14 +173,6 @@ class IndexStore(SqliteFile):
         """Number of reports."""
         return int(self.query("SELECT count(*) FROM reports")[0][0])
 
-    def about(self) -> dict[str, str]:
-        """Name of the tracker, settings, model and other facts about the index, by name."""
-        return dict(self.query("SELECT name, value FROM about"))
-
-    def fact(self, name: str) -> str:
-        """One of these facts; empty if the index does not have it."""
-        return next((value for (value,) in self.query("SELECT value FROM about WHERE name = ?", name)), "")
-
     def dim(self) -> int:
         """Size of the vectors. Raises ValueError if the file has none."""
         written = self.fact("dim")
@@ -189,32 +180,21 @@ class IndexStore(SqliteFile):
             raise damaged(self.path, f"{written!r} is not the size of a vector")
         return int(written)
 
-    def write_about(self, values: dict[str, str]) -> None:
-        """Adds or replaces facts about the index."""
-        self.write_all("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
-
-    def weights(self) -> bytes:
-        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
-        chunks = self.query("SELECT data FROM weights ORDER BY part")
-        return b"".join(data for (data,) in chunks)
-
-    def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """See ``ReportStore``. Terms stay: searches that still use the former reports know them by their numbers."""
+    def clear_model(self) -> None:
+        """Deletes the model and its reports. Terms stay: searches that still use the reports know them by numbers."""
         for table in ("about", "weights", "reports"):
             self.query(f"DELETE FROM {table}")
-        self.write_about(values)
-        starts = range(0, len(weights), CHUNK_BYTES)
-        chunks = ((weights[start : start + CHUNK_BYTES],) for start in starts)
-        self.write_all("INSERT INTO weights (data) VALUES (?)", chunks)
 
     def num_terms(self) -> int:
         """The lowest number that no term has had."""
         return int(self.query("SELECT coalesce(max(number) + 1, 0) FROM terms")[0][0])
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """See ``ReportStore``: reports are in the order of their first versions. Their new terms are added too."""
+        """Adds or replaces reports in the order of their first versions, and adds their new terms."""
         vocabulary = StoredVocabulary(self)
-        table = pd.DataFrame([[one.title, one.description] for one in reports], columns=["title", "description"])
+        table = pd.DataFrame(
+            [[report.title, report.description] for report in reports], columns=["title", "description"]
+        )
         terms = terms_of(table, vocabulary, learn=True)
         first = vocabulary.num_stored
         self.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(vocabulary.terms, start=first))
@@ -234,23 +214,18 @@ class IndexStore(SqliteFile):
         self.write_all("DELETE FROM reports WHERE issue_id = ?", ((issue_id,) for issue_id in ids))
 
     def forget(self, ids: Sequence[str]) -> list[str]:
-        """See ``ReportStore``: nothing is left in the bytes of the file, its write-ahead log and the files beside it.
+        """Erases reports from the bytes of the file, its write-ahead log and the files beside it.
 
         Raises:
             StoreUnavailable: Also if another process reads an older state; calling it again continues.
             OSError: If a file cannot be deleted.
         """
         with self.transaction():
-            missing = forget_in(self, ids)
+            missing = self.erase(ids)
             self.empty_unused_terms()
         self.checkpoint()
         remove_caches(self.path.parent, self.last_change())  # no process reads an older state any more
         return missing
-
-    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
-        """Deletes the links of a report, and returns them."""
-        query = "DELETE FROM links WHERE report = ?1 OR duplicate = ?1 RETURNING report, duplicate, source"
-        return list(self.query(query, issue_id))
 
     def empty_unused_terms(self) -> None:
         """Deletes the words of terms that no report has; their numbers stay, so that others keep theirs."""
@@ -265,61 +240,24 @@ class IndexStore(SqliteFile):
         unused = ((number,) for number in np.flatnonzero(~is_used).tolist())
         self.write_all("UPDATE terms SET term = '' WHERE number = ? AND term != ''", unused)
 
-    def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
+    def write_links(self, links: Iterable[Link]) -> None:
         """Adds links, each of a report, its duplicate and a source."""
         self.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
-
-    def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of the reports that have one, by id."""
-        return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
-
-    def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first."""
-        query = (
-            "SELECT component FROM reports WHERE component != '' GROUP BY component"
-            " ORDER BY instr(lower(component), lower(?)) = 0, count(*) DESC, component LIMIT ?"
-        )
-        return [component for (component,) in self.query(query, name, limit)]
-
-    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
-        """A report, or filters of reports, with texts that the store can hold: SQLite can hold any text."""
-        return one
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
         self.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
-    def clear_links(self, source: str) -> None:
-        """Deletes all links whose source begins with ``source``."""
-        self.query("DELETE FROM links WHERE substr(source, 1, length(?)) = ?", source, source)
-
-    def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
-        query = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
-        one_way = self.query(query, report, duplicate, source)
-        other_way = self.query(query, duplicate, report, source)
-        return bool(one_way or other_way)
-
-    def links(self) -> list[tuple[str, str, str]]:
+    def links(self) -> list[Link]:
         """All links, each of a report, its duplicate and a source."""
-        links: list[tuple[str, str, str]] = self.query(
-            "SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source"
-        )
+        links: list[Link] = self.query("SELECT report, duplicate, source FROM links ORDER BY report, duplicate, source")
         return links
 
-    def links_if_any_names(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
-        """All links if any of them names one of some reports, else none."""
-        for issue_id in ids:
-            if self.query("SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1", issue_id):
-                return self.links()
-        return []
-
-    def contents(self) -> dict[str, Version]:
-        """The version of each report by id, in order."""
-        names = ", ".join(Version._fields)
-        rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY row")
-        return {issue_id: Version(*values) for issue_id, *values in rows}
+    def has_links_of(self, ids: Sequence[str]) -> bool:
+        """Whether a link names one of some reports."""
+        query = "SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1"
+        return any(self.query(query, issue_id) for issue_id in ids)
 
     def features(self, keys: Sequence[int] | None = None) -> tuple[np.ndarray, list[FeatureRow]]:
         """The keys and features of all reports in order, or of those that have some keys, which ascend."""
@@ -328,14 +266,6 @@ class IndexStore(SqliteFile):
         else:
             rows = self.select(f"SELECT row, {FEATURES} FROM reports WHERE row IN {MARKS} ORDER BY row", keys)
         return np.array([row[0] for row in rows], dtype=np.int64), [FeatureRow(*row[1:]) for row in rows]
-
-    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id; unknown ids are left out."""
-        rows = self.select(f"SELECT {COLUMNS} FROM reports WHERE issue_id IN {MARKS}", ids)
-        for row in rows:
-            if not all(isinstance(value, str | None) for value in row):
-                raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
-        return {row[0]: report_from_values(row) for row in rows}
 
     def token(self) -> str:
         """A text that no other index file has."""

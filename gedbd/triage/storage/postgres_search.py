@@ -244,14 +244,14 @@ class FoundReports(FeatureStore):
 
 @dataclass(frozen=True)
 class SharedState:
-    """What a transaction sees of an index on a server, see ``IndexState``."""
+    """What a transaction sees of an index on a server, as ``FolderState``."""
 
     reports: PostgresStore
     model: LoadedModel
     template: frozenset[str]
 
     def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
-        """The candidates for duplicates of a report: all reports, or those that a server returns."""
+        """The candidates for duplicates of a report; ``vector`` waits for its vector, ``(D,)``."""
         return find_reports(self.reports, report, filters, vector)
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -268,7 +268,7 @@ class SharedState:
 
 
 class SharedStore:
-    """An ``OpenStore`` of an index on a server, without a copy of the reports in this process.
+    """An open index on a server, as ``FolderStore``, without a copy of the reports in this process.
 
     Args:
         url: The address, ``postgresql://user@host:port/database``.

@@ -19,17 +19,16 @@ import numpy as np
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.corpora.relevance import find_groups
-from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable
+from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.feature_store import MEAN_STEP, UNIT, whole_numbers
 from gedbd.retrieval.reports.report_features import TERM_KINDS, days_of, terms_of
 from gedbd.triage.storage.postgres_connections import ServerConnections, storable
 from gedbd.triage.storage.report_store import (
     TERM_COLUMNS,
+    Link,
     ReportOrFilters,
-    Version,
-    forget_in,
-    report_from_values,
+    ReportStore,
     report_values,
     written_date,
 )
@@ -112,8 +111,6 @@ MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing f
 MAX_NEAREST_DIM = 4000  # of pgvector's indexes
 WRITTEN_AT_ONCE = 16 * BLOCK  # reports, whose terms are held in memory
 REMOVED_AT_ONCE = 1000
-CHUNK_BYTES = 1 << 26  # of the weights
-COLUMNS = ", ".join(FIELDS)
 LISTS = ", ".join(TERM_COLUMNS)
 REPORT_TYPES = ("int4", *["text"] * (len(FIELDS) + 1), "int4", "text", "float8", "float8", "int4[]", *["bytea"] * 4)
 POSTING_TYPES = ("int8", "int4", "bytea")
@@ -214,8 +211,8 @@ class Totals:
         self.lengths = (np.asarray(self.lengths) + sign * added).tolist()
 
 
-class PostgresStore:
-    """One index; a ``ReportStore``. Threads, processes and machines may share it; they see complete changes only.
+class PostgresStore(ReportStore):
+    """One index. Threads, processes and machines may share it; they see complete changes only.
 
     Every method raises ``StoreUnavailable`` if the server cannot be used.
 
@@ -231,6 +228,8 @@ class PostgresStore:
     Raises:
         ValueError: If the address is invalid, the server cannot be used, or there is no index.
     """
+
+    key_column = "key"
 
     def __init__(self, url: str, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.server = ServerConnections(url)
@@ -304,49 +303,26 @@ class PostgresStore:
         """Whether there is an index of vectors, in the transaction of this thread."""
         return bool(self.server.query("SELECT to_regclass('nearest') IS NOT NULL")[0][0])
 
-    def _read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement, in the transaction of this thread or in one of its own that only reads."""
         with self.snapshot():
-            return self.server.query(statement, *values)
+            return self.server.query(statement.replace("?", "%s"), *values)
+
+    def select(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a query with ``MARKS`` in place of a list of values; none without values."""
+        return self.query(query.replace(f"IN {MARKS}", "= ANY(?)"), list(values)) if values else []
+
+    def storable(self, item: ReportOrFilters) -> ReportOrFilters:
+        """A report, or filters of reports, without NUL characters."""
+        return storable(item)
+
+    def touch(self, ids: Iterable[str]) -> None:
+        """Notes reports whose groups may change, for the end of the transaction."""
+        self._changing().touched |= set(ids)
 
     def count(self) -> int:
         """Number of reports."""
-        return int(self._read("SELECT count FROM totals")[0][0])
-
-    def about(self) -> dict[str, str]:
-        """Name of the tracker, settings, model and other facts about the index, by name."""
-        return dict(self._read("SELECT name, value FROM about"))
-
-    def fact(self, name: str) -> str:
-        """One of these facts; empty if the index does not have it."""
-        return next((value for (value,) in self._read("SELECT value FROM about WHERE name = %s", name)), "")
-
-    def weights(self) -> bytes:
-        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
-        return b"".join(data for (data,) in self._read("SELECT data FROM weights ORDER BY part"))
-
-    def contents(self) -> dict[str, Version]:
-        """The version of each report by id, in order."""
-        names = ", ".join(Version._fields)
-        rows = self._read(f"SELECT issue_id, {names} FROM reports ORDER BY key")
-        return {issue_id: Version(*values) for issue_id, *values in rows}
-
-    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id; unknown ids are left out."""
-        select = f"SELECT {COLUMNS} FROM reports WHERE issue_id = ANY(%s)"
-        rows = self._read(select, list(ids)) if ids else []  # there may be no tables yet
-        return {row[0]: report_from_values(row) for row in rows}
-
-    def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of the reports that have one, by id."""
-        return dict(self._read("SELECT issue_id, url FROM reports WHERE url <> '' AND issue_id = ANY(%s)", list(ids)))
-
-    def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first."""
-        select = (
-            "SELECT component FROM reports WHERE component <> '' GROUP BY component"
-            " ORDER BY position(lower(%s) IN lower(component)) = 0, count(*) DESC, component LIMIT %s"
-        )
-        return [component for (component,) in self._read(select, name, limit)]
+        return int(self.query("SELECT count FROM totals")[0][0])
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
@@ -355,7 +331,7 @@ class PostgresStore:
             "SELECT own.issue_id, other.day, other.key, other.issue_id"
             " FROM reports AS own JOIN reports AS other USING (grp) WHERE own.issue_id = ANY(%s) ORDER BY other.key"
         )
-        for issue_id, day, key, member in self._read(select, list(ids)):
+        for issue_id, day, key, member in self.query(select, list(ids)):
             members[issue_id].append((np.nan if day is None else day, key, member))
         for rows in members.values():
             if not any(np.isnan(day) for day, _, _ in rows):
@@ -366,28 +342,18 @@ class PostgresStore:
         """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
         select = "SELECT issue_id, vector FROM reports JOIN vectors USING (key)"
         if ids is None:
-            rows = self._read(f"{select} ORDER BY key")
+            rows = self.query(f"{select} ORDER BY key")
         else:
-            rows = self._read(f"{select} WHERE issue_id = ANY(%s) ORDER BY array_position(%s, issue_id)", ids, ids)
+            rows = self.query(f"{select} WHERE issue_id = ANY(%s) ORDER BY array_position(%s, issue_id)", ids, ids)
         return [issue_id for issue_id, _ in rows], read_vectors([vector for _, vector in rows])
 
     def newest_day(self) -> float:
         """Date of the newest report in days since 1970; NaN without dates."""
-        ((day,),) = self._read("SELECT max(day) FROM reports")
+        ((day,),) = self.query("SELECT max(day) FROM reports")
         return np.nan if day is None else float(day)
 
-    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
-        """A report, or filters of reports, with texts that the store can hold."""
-        return storable(one)
-
-    def write_about(self, values: dict[str, str]) -> None:
-        """Adds or replaces facts about the index."""
-        add = "INSERT INTO about SELECT * FROM unnest(%s::text[], %s::text[])"
-        update = f"{add} ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        self.server.query(update, list(values), list(values.values()))
-
-    def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """Replaces the model, and deletes everything that the former model encoded. Links stay.
+    def clear_model(self) -> None:
+        """Deletes the model and its reports.
 
         Searches use the former tables until the transaction ends. Nothing is deleted row by row, and vectors may have
         another size.
@@ -403,9 +369,6 @@ class PostgresStore:
             links = query(f"INSERT INTO links SELECT * FROM {FORMER}.links RETURNING report, duplicate")
             touched |= set(chain.from_iterable(links))
         self._totals = Totals(touched=touched)
-        self.write_about(values)
-        for start in range(0, len(weights), CHUNK_BYTES):
-            query("INSERT INTO weights (data) VALUES (%s)", weights[start : start + CHUNK_BYTES])
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         """Adds reports with their vectors, each ``(D,)``, at the end; one with a stored id replaces it in its place."""
@@ -460,40 +423,21 @@ class PostgresStore:
         keys = [key for (key,) in self.server.query("SELECT key FROM reports WHERE issue_id = ANY(%s)", given)]
         self._remove(keys)
         self.server.query("INSERT INTO holes SELECT unnest(%s::int[])", keys)
-        self._changing().touched |= set(given)
+        self.touch(given)
 
     def forget(self, ids: Sequence[str]) -> list[str]:
-        """See ``ReportStore``; the server overwrites the bytes later, see ``docs/guides/large.md``."""
+        """Erases reports; the server overwrites the bytes later, see ``docs/guides/large.md``."""
         with self.transaction():
-            missing = forget_in(self, ids)
+            missing = self.erase(ids)
         self.tidy()
         return missing
 
-    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
-        """Deletes the links of a report, and returns them."""
-        drop = "DELETE FROM links WHERE %s IN (report, duplicate) RETURNING report, duplicate, source"
-        links = self.server.query(drop, issue_id)
-        self._changing().touched |= {end for link in links for end in link[:2]}
-        return [(str(first), str(second), str(source)) for first, second, source in links]
-
-    def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
+    def write_links(self, links: Iterable[Link]) -> None:
         """Adds links, each of a report, its duplicate and a source."""
         columns = [list(column) for column in zip(*links, strict=True)] or [[], [], []]
         add = "INSERT INTO links SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING"
         self.server.query(add, *columns)
-        self._changing().touched |= {*columns[0], *columns[1]}
-
-    def clear_links(self, source: str) -> None:
-        """Deletes all links whose source begins with ``source``."""
-        gone = self.server.query("DELETE FROM links WHERE starts_with(source, %s) RETURNING report, duplicate", source)
-        self._changing().touched |= set(chain.from_iterable(gone))
-
-    def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
-        either = "(report, duplicate) IN ((%s, %s), (%s, %s))"
-        drop = f"DELETE FROM links WHERE {either} AND source = coalesce(%s, source) RETURNING 1"
-        self._changing().touched |= {report, duplicate}
-        return bool(self.server.query(drop, report, duplicate, duplicate, report, source))
+        self.touch((*columns[0], *columns[1]))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""

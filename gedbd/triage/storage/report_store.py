@@ -1,21 +1,26 @@
-"""What a store of reports offers, a file or a server, and how both write reports."""
+"""The tables of reports, links and facts of an index, as far as a file and a server have them alike."""
 
 import json
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Filters, Report
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
+from gedbd.io.sqlite_file import MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import words
 from gedbd.retrieval.reports.report_features import days_of
 
+Link = tuple[str, str, str]  # a report, its duplicate, and who says so
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
+CHUNK_BYTES = 1 << 26  # of the weights: databases bound the size of a value
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
@@ -39,86 +44,154 @@ class Version(NamedTuple):
         return (self.url, self.resolved_at) == (report.url, written_date(report.resolved_at))
 
 
-class ReportStore(Protocol):
-    """The reports of one index, its links, and the model that encoded the reports.
+class ReportStore(ABC):
+    """The reports of one index, its links, and the model that encoded the reports, in tables of SQLite or PostgreSQL.
 
-    Every method raises ``StoreUnavailable`` if the store cannot be used.
+    The statements of this class are valid in both; ``?`` marks a value. Every method raises ``StoreUnavailable`` if the
+    store cannot be used.
+
+    Attributes:
+        path: What messages call it.
     """
 
-    @property
-    def path(self) -> Path | str:
-        """What messages call it."""
+    path: Path | str
+    key_column: ClassVar[str]  # by which the reports are ordered
+
+    @abstractmethod
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+
+    @abstractmethod
+    def select(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a query with ``MARKS`` in place of a list of values."""
 
     @property
+    @abstractmethod
     def is_empty(self) -> bool:
         """Whether nothing was written yet."""
 
-    def snapshot(self) -> AbstractContextManager[Any]:
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[None]:
         """Several statements that see one state."""
 
-    def transaction(self) -> AbstractContextManager[Any]:
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[None]:
         """Several statements, of which all take effect or none."""
 
-    def about(self) -> dict[str, str]:
-        """Name of the tracker, settings, model and other facts about the index, by name."""
+    @abstractmethod
+    def clear_model(self) -> None:
+        """Deletes the model and everything that it encoded. Links stay."""
 
-    def fact(self, name: str) -> str:
-        """One of these facts; empty if the index does not have it."""
-
-    def weights(self) -> bytes:
-        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
-
-    def contents(self) -> dict[str, Version]:
-        """The version of each report by id, in order."""
-
-    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
-        """Stored reports by id; unknown ids are left out."""
-
-    def urls(self, ids: Sequence[str]) -> dict[str, str]:
-        """Addresses of the reports that have one, by id."""
-
-    def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first."""
-
-    def storable(self, one: ReportOrFilters) -> ReportOrFilters:
-        """A report, or filters of reports, with texts that the store can hold."""
-
-    def write_about(self, values: dict[str, str]) -> None:
-        """Adds or replaces facts about the index."""
-
-    def write_model(self, values: dict[str, str], weights: bytes) -> None:
-        """Replaces the model, and deletes everything that the former model encoded. Links stay."""
-
+    @abstractmethod
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         """Adds reports with their vectors, each ``(D,)``, at the end; one with a stored id replaces it in its place."""
 
+    @abstractmethod
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
         """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
 
+    @abstractmethod
+    def write_links(self, links: Iterable[Link]) -> None:
+        """Adds links, each of a report, its duplicate and a source."""
+
+    @abstractmethod
     def delete(self, ids: Iterable[str]) -> None:
         """Deletes reports. Their links stay: two duplicates of a deleted report are still duplicates of each other."""
 
+    @abstractmethod
     def forget(self, ids: Sequence[str]) -> list[str]:
-        """Erases all that came from some reports, stored or not, in a transaction of its own.
+        """Erases all that came from some reports, stored or not, in a transaction of its own; see ``erase``."""
 
-        Their links go too; instead, the reports that one was linked to are linked to the first of them, and stay
-        duplicates of each other.
+    def storable(self, item: ReportOrFilters) -> ReportOrFilters:
+        """A report, or filters of reports, with texts that the store can hold."""
+        return item
 
-        Returns:
-            The ids of reports that were not stored.
-        """
+    def touch(self, ids: Iterable[str]) -> None:  # noqa: B027 (a file needs no such note)
+        """Called with the reports whose links change."""
 
-    def take_links(self, issue_id: str) -> list[tuple[str, str, str]]:
-        """Deletes the links of a report, and returns them."""
+    def about(self) -> dict[str, str]:
+        """Name of the tracker, settings, model and other facts about the index, by name."""
+        return dict(self.query("SELECT name, value FROM about"))
 
-    def write_links(self, links: Iterable[tuple[str, str, str]]) -> None:
-        """Adds links, each of a report, its duplicate and a source."""
+    def fact(self, name: str) -> str:
+        """One of these facts; empty if the index does not have it."""
+        return next((value for (value,) in self.query("SELECT value FROM about WHERE name = ?", name)), "")
+
+    def weights(self) -> bytes:
+        """The encoder's weights, as ``torch.save`` wrote them; empty for an untrained encoder."""
+        return b"".join(data for (data,) in self.query("SELECT data FROM weights ORDER BY part"))
+
+    def contents(self) -> dict[str, Version]:
+        """The version of each report by id, in order."""
+        names = ", ".join(Version._fields)
+        rows = self.query(f"SELECT issue_id, {names} FROM reports ORDER BY {self.key_column}")
+        return {issue_id: Version(*values) for issue_id, *values in rows}
+
+    def reports(self, ids: Sequence[str]) -> dict[str, Report]:
+        """Stored reports by id; unknown ids are left out."""
+        rows = self.select(f"SELECT {', '.join(FIELDS)} FROM reports WHERE issue_id IN {MARKS}", ids)
+        for row in rows:
+            if not all(isinstance(value, str | None) for value in row):  # SQLite checks no types
+                raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
+        return {row[0]: report_from_values(row) for row in rows}
+
+    def urls(self, ids: Sequence[str]) -> dict[str, str]:
+        """Addresses of the reports that have one, by id."""
+        return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
+
+    def components_like(self, name: str, limit: int) -> list[str]:
+        """Components of stored reports: those whose name contains a text, then the others, most common first."""
+        query = (
+            "SELECT component FROM reports WHERE component != '' GROUP BY component"
+            " ORDER BY replace(lower(component), lower(?), '') = lower(component), count(*) DESC, component LIMIT ?"
+        )
+        return [component for (component,) in self.query(query, name, limit)]
+
+    def write_about(self, values: Mapping[str, str]) -> None:
+        """Adds or replaces facts about the index."""
+        for name, value in values.items():
+            add = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+            self.query(add, name, value)
+
+    def write_model(self, values: Mapping[str, str], weights: bytes) -> None:
+        """Replaces the model, and deletes everything that the former model encoded. Links stay."""
+        self.clear_model()
+        self.write_about(values)
+        for start in range(0, len(weights), CHUNK_BYTES):
+            self.query("INSERT INTO weights (data) VALUES (?)", weights[start : start + CHUNK_BYTES])
 
     def clear_links(self, source: str) -> None:
         """Deletes all links whose source begins with ``source``."""
+        drop = "DELETE FROM links WHERE substr(source, 1, ?) = ? RETURNING report, duplicate"
+        self.touch(chain.from_iterable(self.query(drop, len(source), source)))
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
         """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
+        drop = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
+        self.touch((report, duplicate))
+        one_way = self.query(drop, report, duplicate, source)
+        return bool(self.query(drop, duplicate, report, source) or one_way)
+
+    def erase(self, ids: Sequence[str]) -> list[str]:
+        """Deletes reports with their links, in a transaction; returns the ids of those that were not stored.
+
+        Instead, the reports that one was linked to are linked to the first of them, and stay duplicates of each other.
+        """
+        stored = self.reports(ids)
+        for report in stored.values():
+            written = self.about().get("calibration")
+            if written is not None:
+                self.write_about({"calibration": _calibration_without(report, written)})
+        self.delete(ids)
+        drop = "DELETE FROM links WHERE report = ? OR duplicate = ? RETURNING report, duplicate, source"
+        for issue_id in ids:
+            source_of: dict[str, str] = {}
+            for report_id, duplicate, source in sorted(self.query(drop, issue_id, issue_id)):
+                source_of.setdefault(duplicate if report_id == issue_id else report_id, source)
+            self.touch(source_of)
+            first, *rest = sorted(source_of) or [""]
+            self.write_links((duplicate_id, first, source_of[duplicate_id]) for duplicate_id in rest)
+        return [issue_id for issue_id in ids if issue_id not in stored]
 
 
 def report_values(report: Report) -> list[object]:
@@ -162,23 +235,6 @@ def usable_date(date: str | None) -> datetime | None:
 def damaged(path: Path | str, reason: str) -> ValueError:
     """The error for a damaged file, or index on a server."""
     return ValueError(f"{path} is damaged ({reason}): {CURE}")
-
-
-def forget_in(store: ReportStore, ids: Sequence[str]) -> list[str]:
-    """Deletes reports and their links, in the transaction of ``ReportStore.forget``; returns what that returns."""
-    stored = store.reports(ids)
-    for report in stored.values():
-        written = store.about().get("calibration")
-        if written is not None:
-            store.write_about({"calibration": _calibration_without(report, written)})
-    store.delete(ids)
-    for issue_id in ids:
-        source_of: dict[str, str] = {}
-        for report_id, duplicate, source in sorted(store.take_links(issue_id)):
-            source_of.setdefault(duplicate if report_id == issue_id else report_id, source)
-        first, *rest = sorted(source_of) or [""]
-        store.write_links((duplicate_id, first, source_of[duplicate_id]) for duplicate_id in rest)
-    return [issue_id for issue_id in ids if issue_id not in stored]
 
 
 def _calibration_without(report: Report, written: str) -> str:

@@ -144,7 +144,7 @@ def test_a_mean_of_many_vectors_follows_changes(both, monkeypatch):
         index.add([some_report(17, title="printer printer printer")])
     means = [
         both[0].store.state.memory.store.mean_vector(len(both[0])),
-        both[1].store.server._read("SELECT mean_vector FROM totals")[0][0],
+        both[1].store.server.query("SELECT mean_vector FROM totals")[0][0],
     ]
     np.testing.assert_array_equal(means[0], np.frombuffer(means[1], dtype=np.float32))
 
@@ -176,7 +176,7 @@ def test_many_reports_are_found_by_the_rarest_words_and_an_index_of_vectors(both
     monkeypatch.setattr(postgres_store, "MIN_NEAREST", 1)
     both[1].add([some_report(COUNT)])
     both[0].add([some_report(COUNT)])
-    assert both[1].store.server._read("SELECT to_regclass('nearest')::text")[0][0] == "nearest"
+    assert both[1].store.server.query("SELECT to_regclass('nearest')::text")[0][0] == "nearest"
     assert_same(both)
     monkeypatch.setattr(postgres_search, "MAX_POSTINGS", 4)
     both[1].search(some_report(3))

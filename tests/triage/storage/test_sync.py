@@ -102,7 +102,7 @@ def test_a_reader_that_fails_leaves_the_old_state(tmp_path, reader):
 
 
 def test_weights_of_any_size_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedbd.triage.storage.index_store.CHUNK_BYTES", 7)
+    monkeypatch.setattr("gedbd.triage.storage.report_store.CHUNK_BYTES", 7)
     store = IndexStore(tmp_path / FILE)
     for weights in (b"", b"x" * 7, bytes(range(50))):
         with store.transaction():
