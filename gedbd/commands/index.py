@@ -80,14 +80,7 @@ def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
 
 
 def locate_new(folder: Path, repository: "RepositoryIndex", max_located: int, console: Console) -> int:
-    """Locates new open reports of an index, prints their first files, and returns their number.
-
-    Args:
-        folder: The folder of the index.
-        repository: The index of the repository.
-        max_located: Number of newest open reports whose files are stored.
-        console: Console for the files.
-    """
+    """Locates the newest open reports of an index, prints the first files of the new ones, and returns their number."""
     from gedbd.localization.locating.answering import print_notices
     from gedbd.triage.located_reports import locate_reports
 

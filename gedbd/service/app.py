@@ -339,16 +339,13 @@ def create_app(
     webhook: Webhook | None = None,
     suspects: SuspectFinder | None = None,
 ) -> FastAPI:
-    """The service over an open index, which it closes at shutdown.
+    """The service over an open index, which it closes at shutdown; raises ValueError if a setting is out of range.
 
     Args:
         index: The stored reports.
         settings: Token, host names and limits.
-        webhook: The receiver of GitHub's events; None for a service without one.
-        suspects: Finds suspect commits; None for a service without a repository.
-
-    Raises:
-        ValueError: If a setting is out of range.
+        webhook: The receiver of GitHub's events, if there is one.
+        suspects: Finds suspect commits, if there is a repository.
     """
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
     # One thread of their own: changes exclude each other anyway, and searches go on while a file is locked.

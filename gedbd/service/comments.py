@@ -243,15 +243,12 @@ class Outbox:
     def postpone(
         self, comments: Sequence[OutboxComment], now: float, requested_wait_s: float = 0.0
     ) -> list[OutboxComment]:
-        """Schedules the next attempt for comments that could not be posted.
+        """Schedules the next attempt for comments, and returns those that have failed too often.
 
         Args:
             comments: The comments that could not be posted.
             now: Seconds since 1970.
             requested_wait_s: How long the server asks to wait, cut at 6 hours.
-
-        Returns:
-            The comments that have failed too often.
         """
         given_up = []
         with self.table.transaction():
@@ -296,12 +293,7 @@ def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:
 
 
 class CommentPoster:
-    """Posts the comments of an outbox.
-
-    Args:
-        github: The client.
-        outbox: The pending comments.
-    """
+    """Posts the comments of an outbox, and counts the results."""
 
     def __init__(self, github: CommentClient, outbox: Outbox) -> None:
         self.github = github

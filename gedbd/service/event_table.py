@@ -48,16 +48,10 @@ class Delivery(NamedTuple):
 
 
 class EventTable(Database):
-    """The file with the table of events.
-
-    Args:
-        path: The file, created if absent.
+    """The file with the table of events, created if absent. Raises ValueError if it is damaged or older.
 
     Attributes:
         waiting: Number of waiting deliveries, for the metrics.
-
-    Raises:
-        ValueError: If the file is damaged, of an earlier version, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -97,15 +91,12 @@ class EventTable(Database):
         self.checkpoint()
 
     def put(self, delivery: str, event: str, max_waiting: int = MAX_WAITING) -> str:
-        """Stores a delivery.
+        """Stores an event; returns "accepted" once it is on disk, "repeated" if its delivery is known, or "full".
 
         Args:
             delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
             event: The event as JSON.
             max_waiting: Maximum number of waiting deliveries.
-
-        Returns:
-            "accepted" once it is on disk, "repeated" if its id is known, or "full".
         """
         with self.transaction():
             accepted_before = "SELECT 1 FROM events WHERE kind = 'received' AND name = ?"
@@ -126,12 +117,7 @@ class EventTable(Database):
         return Delivery(*rows[0]) if rows else None
 
     def remove(self, delivery: Delivery, remember: bool) -> None:
-        """Removes a processed delivery.
-
-        Args:
-            delivery: The delivery.
-            remember: Whether to refuse it when it arrives again; a failed one may be redelivered by hand.
-        """
+        """Removes a processed delivery. If it is remembered, it is refused when it arrives again."""
         if remember and delivery.delivery:
             self.query("UPDATE events SET state = 'processed', content = '' WHERE number = ?", delivery.number)
         else:
@@ -146,14 +132,10 @@ class EventTable(Database):
         return int(count)
 
     def is_outdated(self, name: str, updated_at: datetime | None) -> bool:
-        """Whether a later state is known.
+        """Whether a later state of an issue ("issue 12") or a comment ("comment 345") is known.
 
         GitHub's times are whole seconds: of states with the same time, the last to arrive counts. A deleted item needs
         a later time, since the last state before the deletion has the same time.
-
-        Args:
-            name: "issue 12" or "comment 345".
-            updated_at: GitHub's time of the change.
         """
         rows = self.query("SELECT moment, state = 'gone' FROM events WHERE kind = 'seen' AND name = ?", name)
         if not rows:

@@ -48,16 +48,7 @@ def forget_beside(folder: Path, issue_id: str, report: Report | None) -> None:
     """Erases a report from the feedback, deliveries and located reports beside an index, where there are such files.
 
     The pages that ``gedbd sync`` fetched, and the page of ``gedbd clusters``, are deleted as a whole: the next call of
-    these commands writes them again.
-
-    Args:
-        folder: The folder of the index.
-        issue_id: Id of the report.
-        report: The report, if it is stored.
-
-    Raises:
-        ValueError: If a file is damaged.
-        StoreUnavailable: If a file is in use.
+    these commands writes them again. Raises ValueError if a file is damaged, StoreUnavailable if one is in use.
     """
     if (folder / FEEDBACK_FILE).exists():
         with closing(FeedbackStore(folder)) as feedback:

@@ -117,15 +117,10 @@ def web_host(address: str) -> str:
 
 
 def named_duplicate(text: str, repository: str, host: str) -> str | None:
-    """The issue of this repository that the last line "Duplicate of #12" names.
+    """The issue of this repository that the last line "Duplicate of #12" of a comment in Markdown names.
 
-    Code, quotes, lists, HTML and struck-out text are ignored, and so are addresses of other hosts and text after the
-    first ``MAX_READ`` characters.
-
-    Args:
-        text: A comment in Markdown.
-        repository: "owner/name".
-        host: Host and port of the repository's pages, in lower case.
+    Code, quotes, lists, HTML and struck-out text are ignored, and so are addresses of other hosts than ``host`` and
+    text after the first ``MAX_READ`` characters.
     """
     text = _read_part(text)
     if PHRASE not in text.lower():  # saves the slow parsing of most comments
@@ -202,7 +197,7 @@ def read_event(payload: object, kind: str) -> Event:
 
 
 class IndexUpdater:
-    """Updates an index by the events of a repository.
+    """Updates an index and its feedback by the events of a repository.
 
     Args:
         index: The stored reports.

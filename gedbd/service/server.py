@@ -81,15 +81,11 @@ def check_installed() -> None:
 
 
 def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
-    """The token that requests must bring, from the environment.
-
-    Args:
-        token_env: Name of the environment variable.
-        host: The address that the service listens on.
-        allow_open: Allow an address that other machines can reach without a token.
+    """The token that requests must bring, from an environment variable.
 
     Raises:
-        ValueError: If other machines could use the service without a token, or the token is invalid.
+        ValueError: If other machines could use the service without a token and ``allow_open`` is not set, or the token
+            is invalid.
     """
     token = read_secret(token_env)
     if token is None and not allow_open and not is_loopback(host):
@@ -174,15 +170,7 @@ def build_server(
     port: int = 0,
     log_config: dict[str, Any] | None = None,
 ) -> "Server":
-    """A server for an app; ``run`` starts it.
-
-    Args:
-        app: The result of ``create_app``.
-        limits: Limits of connections.
-        host: The address to listen on, unless ``run`` is given sockets.
-        port: The port; 0 takes a free one.
-        log_config: Configuration of uvicorn's log; None leaves its messages to the existing handlers.
-    """
+    """A server for an app; ``run`` starts it. Port 0 takes a free one; without ``log_config``, logs stay as is."""
     from uvicorn import Config, Server
 
     config = Config(

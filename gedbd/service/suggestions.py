@@ -290,13 +290,7 @@ def count_outcomes(suggestions: Sequence[Suggestion]) -> SuggestionCounts:
 
 
 def summary_text(suggestions: Sequence[Suggestion], result: str, how_to_write: str) -> str:
-    """A summary in Markdown, for the page of a job.
-
-    Args:
-        suggestions: All suggestions, the oldest first.
-        result: The result of the job, in one line.
-        how_to_write: How to enable comments on GitHub; empty if they are enabled.
-    """
+    """A summary in Markdown for the page of a job: its result in one line, how to enable comments, all suggestions."""
     lines = ["### Suggested duplicates", "", escape_markdown(result), ""]
     if how_to_write:
         lines += [how_to_write, ""]

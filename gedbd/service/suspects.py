@@ -37,11 +37,6 @@ class SuspectFinder:
     def find(self, report: Report, top_k: int, top_commits: int = 5) -> LocateResponse:
         """The files and most suspect commits of a report; none before the first update is done.
 
-        Args:
-            report: The report.
-            top_k: How many files.
-            top_commits: How many commits; 0 for none.
-
         Raises:
             ValueError: If the report has no text.
             StoreUnavailable: If a commit cannot be read.
@@ -104,16 +99,13 @@ def open_suspects(
 
     Args:
         repo: A work tree, a folder in one, or a bare repository.
-        run: Folder of a ``gedbd locate-backtest``.
-        cache_dir: Where the index is kept.
+        run: Folder of a ``gedbd locate-backtest``; ValueError without a repository.
+        cache_dir: Where the index is kept, unless ``index`` names a folder.
         revision: The branch, tag or commit whose history is indexed.
         index: Another folder for the index.
         max_files: Files of a commit that are indexed.
         max_diff_chars: Characters of the diff of a commit that are indexed.
         update_s: Seconds between two looks for new commits.
-
-    Raises:
-        ValueError: If there is a run without a repository, or one of them cannot be used.
     """
     limits = IndexLimits(max_files, max_diff_chars)
     repository = open_if_given(repo, run, cache_dir, str(revision), index, limits)

@@ -144,12 +144,7 @@ class Webhook:
         return f"Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, {how}."
 
     def start(self, count_event: Callable[[str], object], count_comment: Callable[[str], object]) -> None:
-        """Starts the background threads that process deliveries and post comments.
-
-        Args:
-            count_event: Called with the code of the result of each delivery.
-            count_comment: Called with the result of each attempt to post a comment.
-        """
+        """Starts the background threads, which call the functions with the result of each delivery and each comment."""
         self.count = count_event
         if self.poster:
             self.poster.count = count_comment
@@ -158,11 +153,6 @@ class Webhook:
 
     def accept(self, kind: str, delivery: str, payload: object) -> EventResult:
         """Stores an event to process it later; ignored events are answered at once.
-
-        Args:
-            kind: Name of the event.
-            delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
-            payload: The parsed JSON.
 
         Raises:
             ValueError: If an event of issues or comments is invalid.
@@ -346,12 +336,7 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
 
 
 def run_event(webhook: Webhook, file: Path, kind: str) -> str:
-    """Processes one event without a server, and returns the result in one line.
-
-    Args:
-        webhook: The webhook.
-        file: A JSON file with the event's payload.
-        kind: GitHub's name of the event, such as ``issues``.
+    """Processes one event of GitHub from a JSON file without a server, and returns the result in one line.
 
     Raises:
         ValueError: If the file holds no event of this repository.
@@ -376,13 +361,7 @@ def append_summary(file: Path, webhook: Webhook, result: str) -> None:
 
 
 def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
-    """Builds the webhook, which posts comments if the environment has a token.
-
-    Args:
-        options: The section ``webhook`` of ``conf/serve.yaml``.
-        index: The index that events change and search.
-        secret: Signs GitHub's events.
-    """
+    """Builds the webhook from the section ``webhook`` of ``conf/serve.yaml``; it posts comments if there is a token."""
     token = os.environ.get(options.token_env)
     github = CommentClient(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
     return Webhook(

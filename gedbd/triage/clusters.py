@@ -142,12 +142,7 @@ class Clusters(NamedTuple):
 
 @stage("read the index")
 def read_backlog(folder: Path) -> Backlog:
-    """Reads the reports of an index, their links and the feedback, without loading an encoder.
-
-    Raises:
-        ValueError: If there is no index, or a file is damaged.
-        StoreUnavailable: If the index cannot be read at the moment.
-    """
+    """Reads the reports of an index, their links and the feedback, without an encoder. Raises ValueError if damaged."""
     with closing(IndexStore(folder / FILE, create=False)) as store, store.snapshot():
         if store.is_empty:
             raise ValueError(f"{folder / FILE} is empty because building it was interrupted: build it again")
@@ -198,15 +193,9 @@ def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:
 
 
 def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: TriageModel, least: float) -> LikelyPairs:
-    """Pairs of reports and their best earlier candidates.
+    """Pairs of the reports of some rows, which ascend, and their best earlier candidates, from a probability on.
 
     Later reports are no candidates, as in the backtest that the probabilities were calibrated on.
-
-    Args:
-        history: All reports in chronological order.
-        rows: The reports, ascending.
-        model: The ranker and its probabilities.
-        least: The lowest probability of a pair.
     """
     blocks = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
     table = np.concatenate(blocks)
@@ -331,17 +320,14 @@ def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[l
 
 
 def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, console: Console) -> None:
-    """Finds the clusters of an index, lists them, and writes their page into the index folder.
+    """Finds the clusters of an index, lists the first ``top_k``, and writes their page into the index folder.
 
     Args:
         folder: The folder of the index.
         threshold: Lowest probability of a pair.
         top_k: Number of clusters that are listed.
-        file: File of verdicts to record first, or None.
+        file: File of verdicts to record first; ValueError if none is on two reports of the index.
         console: Console for the table.
-
-    Raises:
-        ValueError: If there is no index, a file is damaged, or no verdict is on two reports of the index.
     """
     recorded = [] if file is None else record_verdicts(folder, file)
     backlog = read_backlog(folder)

@@ -175,13 +175,7 @@ def _split_sentences(report: Report) -> dict[str, set[str]]:
 
 
 class SharedLine(NamedTuple):
-    """A line about an error that two reports have, without numbers and signs.
-
-    Attributes:
-        text: The line.
-        frequency: Number of stored reports that have it.
-        num_reports: Number of stored reports.
-    """
+    """A line about an error, without numbers and signs, that ``frequency`` of ``num_reports`` stored reports have."""
 
     text: str
     frequency: int

@@ -90,12 +90,7 @@ class IndexModel(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The model of an index.
-
-    Attributes:
-        about: Facts about the index, see ``ReportStore.about``; ``model`` identifies the model.
-        weights: Weights of the encoder in the format of ``torch.save``; empty for an untrained encoder.
-    """
+    """The facts about a new index, see ``ReportStore.about``, and the weights of its encoder, empty if untrained."""
 
     about: dict[str, str]
     weights: bytes
@@ -120,12 +115,7 @@ class Changes(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The contents of an index at one time.
-
-    Attributes:
-        model: Identifiers of the model and of the version of the terms; None in an empty index.
-        reports: The version of each report by id.
-    """
+    """The contents of an index at one time: versions of its model and terms, and the version of each report by id."""
 
     model: tuple[str | None, ...]
     reports: dict[str, Version]
@@ -301,13 +291,7 @@ def _corpus_encoder(
 
 
 def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", path: Path | str) -> None:
-    """Warns if the encoder's tokenizer does not cover the script of most texts.
-
-    Args:
-        texts: The texts, of which a sample is read.
-        encoder: The encoder; only fast tokenizers are checked.
-        path: The index, for the message.
-    """
+    """Warns if the encoder's fast tokenizer does not cover the script of most texts, of which a sample is read."""
     if len(texts) < MIN_SAMPLED or not encoder.tokenizer.is_fast:
         return
     sample = texts[:: -(-len(texts) // MAX_SAMPLED)]
@@ -317,16 +301,7 @@ def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", pa
 
 
 def update_index(cfg: DictConfig, console: Console) -> Changes:
-    """Updates an index to a corpus; with a new model, all reports are encoded again.
-
-    Args:
-        cfg: The composed configuration of ``conf/index.yaml``.
-        console: Console for warnings.
-
-    Raises:
-        ReplacesIndexError: If the corpus seems to be of another tracker.
-        ValueError: If an option is invalid, or another process is storing a corpus in this index.
-    """
+    """Updates an index to a corpus, see ``store_corpus``, by the configuration of ``conf/index.yaml``."""
     tested, matching, weights = chosen_model(cfg)
     out = Path("" if cfg.store else cfg.out)
     if out.exists() and not out.is_dir():

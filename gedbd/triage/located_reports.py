@@ -37,19 +37,11 @@ class LocatedReports(NamedTuple):
 
 
 def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> LocatedReports:
-    """Updates the file of located reports.
+    """Updates the file of located reports with the ``max_located`` newest ones that are not closed, newest first.
 
-    It has a line of ``gedbd locate json=true`` for each of the newest reports that are not closed, newest first. A
-    report is located as of its date, and again if its text, the repository or the ranker changes. Lines of other
-    reports are removed.
-
-    Args:
-        folder: The folder of the index of reports.
-        index: The index of the repository.
-        max_located: Maximum number of reports.
-
-    Raises:
-        ValueError: The repository cannot be read, or another process updates the index of reports.
+    It has a line of ``gedbd locate json=true`` for each. A report is located as of its date, and again if its text, the
+    repository or the ranker changes. Lines of other reports are removed. Raises ValueError if the repository cannot be
+    read, or another process updates the index of reports.
     """
     update = index.update()
     with sole_process(folder / LOCK, f"{folder}: the index is updated"):
@@ -76,15 +68,7 @@ def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> Lo
 
 
 def forget_located(folder: Path, issue_id: str) -> None:
-    """Erases a report from the file.
-
-    Args:
-        folder: The folder of the index of reports.
-        issue_id: Id of the report.
-
-    Raises:
-        LockedError: If another process updates the index of reports.
-    """
+    """Erases a report from the file; raises LockedError if another process updates the index of reports."""
     if (folder / LOCATED).exists():
         with sole_process(folder / LOCK, f"{folder}: the index is updated"):
             kept = [text for text, line in _lines(folder) if line["query"]["issue_id"] != issue_id]

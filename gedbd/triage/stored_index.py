@@ -55,14 +55,7 @@ NO_FILTERS = Filters()
 
 
 class Ranked(NamedTuple):
-    """The best K candidates, best first.
-
-    Attributes:
-        row: ``(K,)`` row of the most similar report of each group.
-        score: ``(K,)`` scores.
-        features: ``(K, F)`` features.
-        probability: ``(K,)`` probability that each is right.
-    """
+    """The best K candidates: row of the most similar report of each group, score, features ``(K, F)``, probability."""
 
     row: np.ndarray
     score: np.ndarray
@@ -241,12 +234,7 @@ class StoredIndex:
             return state.reports.reports([without_surrogates(issue_id) for issue_id in ids])
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first.
-
-        Args:
-            name: The text; case is ignored.
-            limit: Maximum number of components.
-        """
+        """Components of stored reports: those whose name contains a text, then the others, most common first."""
         with self.store.read() as state:
             return state.reports.components_like(name, limit)
 
@@ -347,15 +335,9 @@ class StoredIndex:
             state.reports.write_links([(report_id, duplicate_id, source)])
 
     def unlink(self, report_id: str, duplicate_id: str, source: str | None = None) -> bool:
-        """Deletes the links between two reports in both directions; their group splits if no other link connects them.
+        """Deletes the links between two reports, stored or deleted, in both directions, of one source or all (None).
 
-        Args:
-            report_id: Id of a report, stored or deleted.
-            duplicate_id: Id of the other report.
-            source: Source of the links; None for all sources.
-
-        Returns:
-            Whether there was a link.
+        Their group splits if no other link connects them. Returns whether there was a link.
         """
         with self.store.change() as state:
             return state.reports.delete_links(report_id, duplicate_id, source)
@@ -430,12 +412,7 @@ def open_index(
 
 
 class Changed(NamedTuple):
-    """The changes of an addition.
-
-    Attributes:
-        stored: Stored versions of the added reports, by id.
-        reports: Reports that differ from these, by id.
-    """
+    """The stored versions of added reports by id, and the reports that differ from these, by id."""
 
     stored: dict[str, Report]
     reports: dict[str, Report]

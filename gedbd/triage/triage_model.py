@@ -198,15 +198,10 @@ def fit_isotonic(
 
 
 def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
-    """Fits a shift of the log odds of other trackers' probabilities to a tracker's reports.
+    """Fits a shift of the log odds of other trackers' probabilities to a tracker's reports: ``(B,)`` each, weights too.
 
-    The maximum a posteriori estimate with a normal prior around 0. The shift adapts probabilities to the frequency of
-    duplicates and keeps their order.
-
-    Args:
-        probability: ``(B,)`` probability of the best match of each report, above 0 and below 1.
-        right: ``(B,)`` bool, whether the match is right.
-        weight: ``(B,)`` sample weights.
+    The maximum a posteriori estimate with a normal prior around 0. The shift adapts probabilities, which are above 0
+    and below 1, to the frequency of duplicates and keeps their order.
     """
     from scipy.optimize import brentq
     from scipy.special import expit, logit
@@ -235,13 +230,7 @@ def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
 
 
 class BestCandidates(NamedTuple):
-    """The best K candidates of a query, best first.
-
-    Attributes:
-        position: ``(K,)`` position among all candidates.
-        score: ``(K,)`` score.
-        probability: ``(K,)`` probability that each is right.
-    """
+    """The best K candidates of a query, best first: positions among all, scores and probabilities, ``(K,)`` each."""
 
     position: np.ndarray
     score: np.ndarray

@@ -245,15 +245,7 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
 def sections(
     backtest: Backtest, max_examples: int, command: str, verdicts: Sequence[Verdict] = (), texts: Sequence[str] = ()
 ) -> list[Section]:
-    """The sections of the page.
-
-    Args:
-        backtest: The result.
-        max_examples: Maximum number of listed unknown pairs.
-        command: The command that reads verdicts.
-        verdicts: Verdicts of people on suggestions.
-        texts: Sentences about the verdicts.
-    """
+    """The sections of the page. Unknown pairs are cut at ``max_examples``; ``command`` reads verdicts."""
     tables = backtest.tables
     chosen = backtest.matching.target.threshold
     curve = precision_and_coverage(tables["thresholds"], chosen)

@@ -301,14 +301,7 @@ def write_page(
 
 
 def run_judge(folder: Path, file: Path | None, second: Path | None, console: Console) -> None:
-    """Measures a backtest with verdicts, updates its tables and page, and prints the results.
-
-    Args:
-        folder: The folder of a finished backtest.
-        file: See ``find_judgements``.
-        second: The file of another person, see ``joined``.
-        console: Console for results and warnings.
-    """
+    """Measures a backtest with the verdicts of one or two people, updates tables and page, and prints the results."""
     check_folder(folder)
     judgements = find_judgements(folder, file)
     if second is not None:

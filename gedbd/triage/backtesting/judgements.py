@@ -150,21 +150,15 @@ def _add_row(
 
 
 def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus, str]:
-    """Joins the groups of accepted pairs before the test split, for training.
+    """Joins the groups of accepted pairs before the test split, for training; also returns their numbers in a sentence.
 
     The test split does not change: people mostly judge suggestions that count as wrong, so that verdicts would bias its
-    precision upwards.
+    precision upwards. Raises ValueError if the file is invalid or has no verdict.
 
     Args:
         corpus: N reports.
         parts: ``(N,)`` the split of each report.
         file: The verdicts, see ``read_judgements``.
-
-    Returns:
-        The corpus, and a sentence with the numbers of pairs that were joined and were not, by reason.
-
-    Raises:
-        ValueError: If the file is invalid or has no verdict.
     """
     verdicts = _with_any(read_judgements(file)).verdicts
     accepted = [pair for pair, verdict in verdicts.items() if verdict.verdict == ACCEPT]

@@ -409,11 +409,7 @@ def keep_suggestions(folder: Path, val: Suggestions, test: Suggestions, corpus: 
 
 
 def read_suggestions(folder: Path, name: str) -> tuple[Suggestions, Suggestions, Corpus]:
-    """The best matches of validation and test, and the reports, as ``keep_suggestions`` wrote them.
-
-    Args:
-        folder: The run folder.
-        name: Name of the corpus.
+    """The best matches of validation and test, and the reports, as ``keep_suggestions`` wrote them into a run folder.
 
     Raises:
         ValueError: If a file is damaged; names the file.

@@ -43,12 +43,7 @@ CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and add
 
 
 def read_index(store: IndexStore) -> InMemoryIndex:
-    """Reads an index; one of ``MIN_REPORTS`` and more by its cache, which is made if it is missing.
-
-    Raises:
-        ValueError: If the index is damaged.
-        StoreUnavailable: If it cannot be read.
-    """
+    """Reads an index; one of ``MIN_REPORTS`` and more by its cache, which is made if it is missing."""
     with store.snapshot():
         if store.count() < MIN_REPORTS:
             return InMemoryIndex.of(store)
@@ -104,15 +99,9 @@ def cache_path(store: IndexStore, change: int) -> Path:
 
 @stage("write the cache of the index")
 def compact(path: Path) -> None:
-    """Deletes words that no report has any more, and makes the cache of an index of ``MIN_REPORTS`` and more.
+    """Deletes words that no report has any more, and makes the cache of an index file of ``MIN_REPORTS`` and more.
 
     The changes that the cache has are deleted from the log of the index.
-
-    Args:
-        path: The index file.
-
-    Raises:
-        ValueError: If the index cannot be opened.
     """
     with closing(IndexStore(path, create=False)) as store:
         if store.is_empty:
@@ -207,13 +196,7 @@ class FolderState:
 
 
 class FailedRead(NamedTuple):
-    """A failed attempt to read a file.
-
-    Attributes:
-        version: Identity and version of the file.
-        until: Time before which it is not tried again, on the monotonic clock.
-        message: What is wrong.
-    """
+    """A failed attempt to read a version of a file, which is not repeated until a time of the monotonic clock."""
 
     version: tuple[object, ...]
     until: float
@@ -285,12 +268,7 @@ class FolderStore:
 
     @contextmanager
     def change(self) -> Iterator[FolderState]:
-        """The latest state in a transaction that changes it.
-
-        Raises:
-            StoreUnavailable: If it cannot be written, or the file was replaced meanwhile, or other threads take too
-                long.
-        """
+        """The latest state in a transaction that changes it; StoreUnavailable too if other threads take too long."""
         with self._exclusive():
             writer = self._refresh().writer
             with writer.transaction():
@@ -393,9 +371,6 @@ class FolderStore:
             reader: The connection that searches read by.
             former: The state before, whose model and features are kept as far as the file still has them.
             whole: Whether all features are read, not only those that have changed.
-
-        Raises:
-            StoreUnavailable: If the file cannot be read, or is damaged.
         """
         # Before reading: a change after this line makes the state stale, and it is read again.
         version = reader.changes

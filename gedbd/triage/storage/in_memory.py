@@ -175,12 +175,7 @@ class InMemoryIndex:
         return [] if row is None else [self.ids[member] for member in self.members(row)]
 
     def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
-        """log(N / reports with the word); 0 for stop words, common words and unknown ones.
-
-        Args:
-            words: The words.
-            count: Only the first ``count`` reports exist.
-        """
+        """log(N / reports with the word) among the first ``count`` reports; 0 for stop, common and unknown words."""
         (numbers,) = self.encoder.vocabulary([words], learn=False)
         distinct, which = np.unique(numbers, return_inverse=True)
         frequency = self.store.terms["text"].frequency(distinct, count)[which]

@@ -300,9 +300,6 @@ class IndexStore(SqliteFile, ReportStore):
 class StoredVocabulary(Vocabulary):
     """The numbers of terms in an index file, each looked up when it is first needed.
 
-    Args:
-        store: The file.
-
     Attributes:
         num_stored: The number of the first term that is learned.
         terms: The terms that were learned, which the file does not have yet.
@@ -332,16 +329,13 @@ class StoredVocabulary(Vocabulary):
 
 
 def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path) -> None:
-    """Checks that the features of all reports are valid.
+    """Raises ValueError if the features of reports are invalid: a length, a type, a value that is not finite, a term.
 
     Args:
         rows: The features of all reports.
         dim: Size D of the vectors.
         terms: Number of terms in the index.
         path: The file, for the error message.
-
-    Raises:
-        ValueError: If a vector has another length or a value that is not finite, or a term number is unknown.
     """
     itemsize = np.dtype(np.float32).itemsize  # that of int32 too
     kinds = (str, str | None, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types

@@ -142,13 +142,7 @@ def _number(name: str) -> int:
 
 
 class FoundTerms(TermIndex):
-    """The terms of the reports that were found, with the statistics of all reports.
-
-    Args:
-        search: Asks the server.
-        kind: One of ``TERM_KINDS``.
-        rows: The reports, see ``FEATURES``.
-    """
+    """The terms of one of ``TERM_KINDS`` of the reports that were found, with the statistics of all reports."""
 
     def __init__(self, search: ServerSearch, kind: str, rows: Sequence[tuple[Any, ...]]) -> None:
         super().__init__()
@@ -328,14 +322,7 @@ class SharedStore:
 def find_reports(
     store: PostgresStore, report: Report, filters: Filters, vector: Callable[[], np.ndarray]
 ) -> InMemoryIndex:
-    """Finds the reports that may be candidates, and their groups, in a transaction that reads.
-
-    Args:
-        store: The index.
-        report: The new report.
-        filters: See ``StoredIndex.search``.
-        vector: Waits for its vector ``(D,)``.
-    """
+    """Finds the reports that may be candidates, and their groups; ``vector`` waits for the vector of the new report."""
     search = ServerSearch(store, filters)
     encoder = FeatureEncoder(HashedVocabulary())
     own = encoder.encode(as_table([report]), np.empty((1, 0), dtype=np.float32), learn=False).terms

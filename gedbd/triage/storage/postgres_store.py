@@ -156,12 +156,9 @@ def term_list(numbers: np.ndarray) -> np.ndarray:
 def postings_rows(
     keys: Sequence[int], lists: Mapping[str, Sequence[np.ndarray]], lengths: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[int, int, bytes]]:
-    """The postings of some reports: a term, a block of keys, and the reports among these as ``POSTING``.
+    """The postings of reports of ascending keys: a term, a block of keys, and the reports among these as ``POSTING``.
 
-    Args:
-        keys: The reports, ascending.
-        lists: The lists of their terms, by kind.
-        lengths: How many terms each text has, by kind.
+    ``lists`` are the lists of their terms, and ``lengths`` the numbers of terms of each text, by kind.
     """
     for kind in TERM_KINDS:
         sizes = [len(terms_of_report) for terms_of_report in lists[kind]]

@@ -49,12 +49,7 @@ LoadModel = Callable[[ReportStore], tuple[EncodeReports, TriageModel]]
 
 
 class ReportEncoder:
-    """Encodes reports. It may be called from several threads, which take turns: tokenizers and backends need that.
-
-    Args:
-        encoder: Encodes texts; it has a tokenizer.
-        text: Makes texts of reports.
-    """
+    """Encodes the texts of reports. Threads that call it take turns, as tokenizers and backends need that."""
 
     def __init__(self, encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", text: Text) -> None:
         self.encoder = encoder
@@ -72,9 +67,6 @@ class BatchingEncoder:
     """Encodes the reports of several threads in shared batches, in a thread of its own: all that wait at once.
 
     An encoder uses every core for a single text, but not well: eight texts take less than eight times the time.
-
-    Args:
-        encode: Gives ``(B, D)`` vectors of B rows of a corpus.
     """
 
     def __init__(self, encode: Callable[[pd.DataFrame], np.ndarray]) -> None:
@@ -141,13 +133,7 @@ class LoadedModel(NamedTuple):
 
 
 def model_key(settings: str, matching: str, weights: bytes) -> str:
-    """A hash that identifies a model.
-
-    Args:
-        settings: Settings of encoder, text template and backend, as JSON.
-        matching: What a backtest has learned, as JSON.
-        weights: The encoder's weights, as ``torch.save`` wrote them.
-    """
+    """A hash that identifies a model: its settings and what a backtest has learned, both as JSON, and its weights."""
     about = {"settings": settings, "matching": matching}
     return hashlib.blake2b(json.dumps(about).encode() + weights, digest_size=16).hexdigest()
 
@@ -263,14 +249,9 @@ def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
 def query_encoder(
     backend: DictConfig, folder: Path, model: str, load: Callable[[], "LoadedEncoder"], read_only: bool = False
 ) -> "QueryEncoder | LoadedEncoder":
-    """The encoder of queries: the converted one in a folder where OpenVINO can run it, else the original.
+    """The encoder of queries: the converted one in a folder where OpenVINO runs it, else the one that ``load`` gives.
 
-    Args:
-        backend: Encodes queries.
-        folder: See ``encoder_folder``.
-        model: Identifies the model of the index.
-        load: Loads the original.
-        read_only: See ``stored_query_encoder``.
+    ``model`` identifies the model of the index; see ``encoder_folder`` and ``stored_query_encoder``.
     """
     precision = backend.get("precision", EXACT)
     if backend.get("_target_") in CONVERTED_BACKENDS and precision in CONVERTED_PRECISIONS:
