@@ -22,8 +22,13 @@ def run(tmp_path_factory):
         yield command
 
 
-def test_a_training_leaves_its_results(run):
-    printed = run("train", *TINY, "dataset=demo", "hydra.run.dir=trained")
+@pytest.fixture(scope="module")
+def printed(run):
+    """What a training prints that leaves the run folder ``trained``."""
+    return run("train", *TINY, "dataset=demo", "hydra.run.dir=trained")
+
+
+def test_a_training_leaves_its_results(printed):
     results, predictions = pd.read_csv("trained/results.csv"), pd.read_parquet("trained/predictions.parquet")
     test = predictions[predictions["part"] == "test"]
     hits = ((test["predicted"] == 1) & (test["label"] == 1)).sum()
@@ -31,6 +36,12 @@ def test_a_training_leaves_its_results(run):
     assert results["method"][0] == "text_graph"
     assert results["f1"][0] == pytest.approx(f1, abs=1e-6)
     assert f"test F1 {f1:.3f}" in " ".join(printed.split())
+
+
+@pytest.mark.usefixtures("printed")
+def test_a_part_that_does_not_exist_is_not_evaluated(run):
+    with pytest.raises(SystemExit, match="part=tset is unknown: choose train, val, test"):
+        run("evaluate", "run=trained", "part=tset")
 
 
 def test_a_report_like_a_stored_one_is_found(run):

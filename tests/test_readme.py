@@ -38,6 +38,7 @@ def test_every_command_is_shown():
     assert set(command_names()) == {command.split()[1] for command in COMMANDS}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_composes(command):
     _, name, *options = shlex.split(command)

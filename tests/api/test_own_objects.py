@@ -6,8 +6,6 @@ import pytest
 
 import gedbd
 
-pytestmark = pytest.mark.integration
-
 
 class SharedWords(gedbd.Scorer):
     """How many words query and document share."""
@@ -20,6 +18,7 @@ class SharedWords(gedbd.Scorer):
         return np.array([[len(self.words_[row] & other) for other in self.words_] for row in rows], dtype=float)
 
 
+@pytest.mark.integration
 def test_a_scorer_of_the_user_is_fitted_and_ranked(demo):
     result = gedbd.rank(demo, SharedWords(), top_k=[1, 10])
     assert result.name == "SharedWords"
@@ -31,15 +30,23 @@ def test_a_scorer_of_the_user_is_fitted_and_ranked(demo):
     assert set(result.top["query"]) == set(result.queries["id"])
 
 
-def test_results_of_other_queries_are_not_compared(demo):
-    results = [gedbd.rank(demo, "bm25", part=part) for part in ("val", "test")]
-    with pytest.raises(ValueError, match=r"^bm25 ranked val by earlier, bm25 test by earlier"):
+@pytest.mark.parametrize("other", [{"part": "test"}, {"protocol": "test_pool"}])
+def test_results_of_other_queries_are_not_compared(other):
+    first = {"part": "val", "protocol": "earlier"}
+    rest = dict.fromkeys(("corpus", "scorer", "warnings", "_task", "_ranking"))
+    results = [gedbd.RankingResult("bm25", **options, **rest) for options in (first, first | other)]
+    with pytest.raises(ValueError, match=r"^bm25 ranked val by earlier, bm25 .* give results with the same part"):
         gedbd.compare(*results)
+
+
+@pytest.mark.integration
+def test_a_pool_of_test_reports_has_queries_of_its_own(demo):
     pool = gedbd.rank(demo, "bm25", protocol="test_pool")
     assert pool.protocol == "test_pool"
     assert len(pool) == 43
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("scorer", "options", "line"),
     [
@@ -58,12 +65,14 @@ def test_mistakes_are_said_in_one_line(demo, scorer, options, line):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.integration
 def test_a_part_without_a_query_is_refused(make_corpus):
     corpus = make_corpus([0, 0, 0, 0, 4, 5, 0, 7, 0, 9], range(10))
     with pytest.raises(ValueError, match=r"^small: no report of part test .*protocol=test_pool"):
         gedbd.rank(corpus, "bm25", protocol="test_pool")
 
 
+@pytest.mark.integration
 def test_a_scorer_that_needs_weights_refuses_an_object(demo, hashed_words):
     with pytest.raises(ValueError, match=r"^the encoder HashedWords is an object that only has encode"):
         gedbd.rank(demo, "frozen_title_body", encoder=hashed_words)
@@ -103,6 +112,7 @@ class Other:
         return np.ones((len(sentences), 64))
 
 
+@pytest.mark.integration
 def test_an_index_of_earlier_words_works_and_is_written_again(demo, hashed_words, tmp_path, caplog):
     with gedbd.Index.build(demo, tmp_path, hashed_words) as index:
         found = index.search("Crash when I paste a picture")
@@ -117,6 +127,7 @@ def test_an_index_of_earlier_words_works_and_is_written_again(demo, hashed_words
     assert "words" not in caplog.text
 
 
+@pytest.mark.integration
 def test_reports_come_and_go_and_faiss_has_them(demo, hashed_words, tmp_path):
     with gedbd.Index.build(demo, tmp_path / "stored", hashed_words) as index:
         fresh = {"issue_id": "new", "title": "Picture is lost on paste"}
@@ -139,6 +150,7 @@ def test_reports_come_and_go_and_faiss_has_them(demo, hashed_words, tmp_path):
         index.search(" ")
 
 
+@pytest.mark.integration
 def test_two_corpora_are_not_stored_in_an_index_at_once(demo, hashed_words, tmp_path):
     refused = []
 
