@@ -191,7 +191,7 @@ FAULTS = [
         "if compared.low > 0:",
         "if compared.high > 0:",
     ),
-    Fault("score in a run file", "the best document has the lowest score", "{1 / place:.9g}", "{place:.9g}"),
+    Fault("score in a run file", "the best document has the lowest score", "{1 / rank:.9g}", "{rank:.9g}"),
     Fault(
         "two values of an option",
         "an option with two values has no section",

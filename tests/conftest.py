@@ -102,6 +102,39 @@ def _composed_once() -> None:
     ConfigLoaderImpl._load_configuration_impl = composed_before  # type: ignore[assignment,method-assign]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _parsed_once() -> None:
+    """Parses the same YAML once in a process: each composition reads about twenty files."""
+    import yaml
+
+    parse = yaml.load
+    parsed = {}
+
+    def parsed_before(stream: "str | IO[str]", Loader: type) -> object:  # noqa: N803
+        text = stream if isinstance(stream, str) else stream.read()
+        key = text, Loader.__qualname__
+        if key not in parsed:
+            parsed[key] = parse(text, Loader)
+        return copy.deepcopy(parsed[key])
+
+    yaml.load = parsed_before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unflushed() -> None:
+    """Flushes nothing to the disk: no test cuts the power, and each flush takes some milliseconds."""
+    from gedbd.io.sqlite_file import SqliteFile
+
+    enable = SqliteFile.enable_wal
+
+    def enable_wal(file: SqliteFile) -> None:
+        enable(file)
+        file.query("PRAGMA synchronous=OFF")
+
+    SqliteFile.enable_wal = enable_wal  # type: ignore[method-assign]
+    os.fsync = lambda _: None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Lets quick tests write blank figures: drawing them takes half of the time of a small training.

@@ -1,6 +1,7 @@
 """Files as people's trackers and tools write them: what each must give."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.files import CONF_DIR
@@ -15,11 +17,15 @@ from gedbd.io.files import CONF_DIR
 FILES = Path(__file__).parent / "field_files"
 
 
+@cache
+def composed(*options: str) -> DictConfig:
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose("index", ["out=index", *options]).dataset
+
+
 def read(path: Path | str, *options: str) -> Corpus:
     """A corpus as a command reads it, in a format that is recognised unless the options name one."""
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("index", ["out=index", f"dataset.path='{path}'", *options])
-    return instantiate(cfg.dataset)
+    return instantiate(OmegaConf.merge(composed(*options), {"path": str(path)}))
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:
