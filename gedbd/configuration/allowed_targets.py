@@ -75,62 +75,26 @@ def check_plain(options: Any, source: str) -> None:
             )
 
 
-def keep_local(options: Any, source: str, cache_dir: str | None = None) -> None:
-    """Removes addresses and cache folders that a file names.
+def keep_local(options: Any, source: str, cache_dir: str | None = None, given: Any = None) -> None:
+    """Removes addresses and cache folders that a file names, and refuses models that it would download.
 
     The owner of a Ray cluster can run code on the machines that join it, an endpoint reads the texts of reports, and
-    caches are written. Only the command line may name these.
+    caches are written. Only the command line may name these. A file may name a folder, a model that ``conf/`` names, or
+    one that was downloaded to this machine before.
 
     Args:
         options: Plain options, changed in place.
         source: The file, for messages.
         cache_dir: Folder of caches on this machine; None for the one of ``GEDBD_CACHE``, or the default one.
+        given: Options of a command line that continues the run: models that it names are allowed, too, and addresses
+            are kept.
 
     Raises:
-        ValueError: If the options name a model on the hub, see ``check_models``.
+        ValueError: If the options name another model on the Hugging Face hub.
     """
-    check_models(options, source)
-    for path, value, holder in _entries(options):
-        if value is None or not (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS)):
-            continue
-        holder[path[-1]] = None
-        instead = ": Ray is started on this machine" if path[-1] == "address" else ""
-        print_line(
-            open_console(), f"{source}: {_dotted(path)}={value} is ignored because it comes from a file{instead}"
-        )
-    use_own_caches(options, cache_dir)
-
-
-def use_own_caches(options: Any, cache_dir: str | None = None) -> None:
-    """Replaces each ``cache_dir`` in plain options of a file; for the arguments see ``keep_local``."""
-    for path, value, holder in _entries(options):
-        if path[-1] == "cache_dir" and value is not None:
-            holder["cache_dir"] = cache_dir or os.environ.get("GEDBD_CACHE", "~/.cache/gedbd")
-
-
-def named_addresses(options: Any) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values of the addresses in plain options."""
-    for path, value, _ in _entries(options):
-        if path[-1] in ("address", "base_url") and value is not None and path[0] != CORPUS:
-            yield _dotted(path), value
-
-
-def check_models(options: Any, source: str, given: Any = None) -> None:
-    """Refuses models that would be downloaded because a file names them.
-
-    A file may name a folder, a model that ``conf/`` names, or one that was downloaded to this machine before.
-
-    Args:
-        options: Plain options.
-        source: The file, for messages.
-        given: Options of the command line; the models that they name are allowed, too.
-
-    Raises:
-        ValueError: If they name another model on the Hugging Face hub.
-    """
-    allowed = {*_models_of_conf(), *(model for _, model in _models(given))}
+    known = {*_models_of_conf(), *(model for _, model in _models(given))}
     for key, model in _models(options):
-        if model in allowed or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
+        if model in known or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
             continue
         from huggingface_hub import try_to_load_from_cache
 
@@ -139,6 +103,31 @@ def check_models(options: Any, source: str, given: Any = None) -> None:
                 f"{source}: {key}={model} is not downloaded, because a file names it; if you trust it, download"
                 f" it first: hf download {model}"
             )
+    _use_own_caches(options, cache_dir)
+    for path, value, holder in _entries(options):
+        if given is None and _is_address(path, value):
+            holder[path[-1]] = None
+            instead = ": Ray is started on this machine" if path[-1] == "address" else ""
+            print_line(
+                open_console(), f"{source}: {_dotted(path)}={value} is ignored because it comes from a file{instead}"
+            )
+
+
+def _use_own_caches(options: Any, cache_dir: str | None) -> None:
+    for path, value, holder in _entries(options):
+        if path[-1] == "cache_dir" and value is not None:
+            holder["cache_dir"] = cache_dir or os.environ.get("GEDBD_CACHE", "~/.cache/gedbd")
+
+
+def named_addresses(options: Any) -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of the addresses in plain options."""
+    for path, value, _ in _entries(options):
+        if _is_address(path, value):
+            yield _dotted(path), value
+
+
+def _is_address(path: tuple[Any, ...], value: Any) -> bool:
+    return value is not None and (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS))
 
 
 def _models(options: Any) -> Iterator[tuple[str, str]]:
@@ -179,7 +168,7 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     """
     try:
         plain = json.loads(text)
-        use_own_caches(plain, cache_dir)
+        _use_own_caches(plain, cache_dir)  # which may be interpolations
         check_options(plain, source)
     except (json.JSONDecodeError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error

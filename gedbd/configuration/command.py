@@ -37,7 +37,6 @@ from gedbd.configuration.command_words import (
 )
 from gedbd.configuration.errors import CommandError, error_line, output_paths
 from gedbd.configuration.help import command_help, option_words
-from gedbd.configuration.option_types import check_values
 from gedbd.configuration.options import check_command_line, delete_unused
 from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
@@ -99,17 +98,12 @@ def command(
     register_resolvers()
 
     def decorate(task: Task) -> Any:
-        def run_checked(cfg: DictConfig) -> Any:
-            with mistakes_in_one_line(cfg):
-                return task(cfg)
-
         @functools.wraps(task)
-        def check_and_run(cfg: DictConfig) -> Any:
+        def run_task(cfg: DictConfig) -> Any:
             with mistakes_in_one_line(cfg):
-                check_values(cfg)  # a sweeper has chosen some of them
                 return task(cfg)
 
-        hydra_main = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(check_and_run)
+        hydra_main = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(run_task)
 
         def run_command() -> Any:
             logging.getLogger(LOOKUP_LOGGER).setLevel(logging.CRITICAL)
@@ -129,7 +123,7 @@ def command(
                     # It is no option of a job: the same sweep goes on with it and without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
                 with private_files(), json_output(json), own_folders(), deleted_if_empty(new_folders):
-                    return hydra_main() if cfg is None else run_once(run_checked, cfg)
+                    return hydra_main() if cfg is None else run_once(run_task, cfg)
 
         @functools.wraps(task)
         def start(*cfg: DictConfig) -> Any:

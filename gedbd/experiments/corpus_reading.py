@@ -25,8 +25,13 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
         ValueError: The section names a history of changes; raised before anything is read if the function that reads it
             annotates what it returns.
     """
+    source = dataset.get("path") or dataset["_target_"]
+    refusal = ValueError(
+        f"{source}: this is a history of changes, but this command needs a table of reports: "
+        "gedbd describe shows it; choose another dataset="
+    )
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
-        raise _is_history(dataset)
+        raise refusal
     # What a reader reads are the files and folders that its options name.
     names = [dataset.get("path"), dataset.get("links")]
     if "data_dir" in dataset:
@@ -38,36 +43,20 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
         return cached_corpus(partial(instantiate, dataset), options, exports, cache_dir)
     corpus: Corpus | ChangeCorpus = instantiate(dataset)
     if isinstance(corpus, ChangeCorpus):
-        raise _is_history(dataset)
+        raise refusal
     return corpus
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:
-    """The history of changes of the section ``dataset``.
-
-    Raises:
-        ValueError: The section names a table of reports; raised before anything is read if the function that reads it
-            annotates what it returns.
-    """
-    if inspect.signature(get_method(dataset["_target_"])).return_annotation is Corpus:
-        raise _is_table(dataset)
-    corpus: Corpus | ChangeCorpus = instantiate(dataset)
-    if isinstance(corpus, Corpus):
-        raise _is_table(dataset)
-    return corpus
-
-
-def _is_table(dataset: DictConfig) -> ValueError:
+    """The history of changes of the section ``dataset``; ValueError for a table of reports, as in ``read_corpus``."""
     source = dataset.get("path") or dataset["_target_"]
-    return ValueError(
+    refusal = ValueError(
         f"{source}: this is a table of reports, but this task needs a history of changes: choose dataset=localization,"
         " or dataset=git with reports"
     )
-
-
-def _is_history(dataset: DictConfig) -> ValueError:
-    source = dataset.get("path") or dataset["_target_"]
-    return ValueError(
-        f"{source}: this is a history of changes, but this command needs a table of reports: "
-        "gedbd describe shows it; choose another dataset="
-    )
+    if inspect.signature(get_method(dataset["_target_"])).return_annotation is Corpus:
+        raise refusal
+    corpus: Corpus | ChangeCorpus = instantiate(dataset)
+    if isinstance(corpus, Corpus):
+        raise refusal
+    return corpus

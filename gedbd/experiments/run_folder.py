@@ -22,12 +22,10 @@ from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.allowed_targets import (
-    check_models,
     check_options,
     check_plain,
     keep_local,
     named_targets,
-    use_own_caches,
 )
 from gedbd.configuration.option_types import check_values
 from gedbd.io.checksums import check_whole
@@ -204,11 +202,7 @@ def read_saved(
         check_values(cfg)
     except ValueError as error:
         raise ValueError(f"{source} is damaged: {error}") from error
-    if given is None:
-        keep_local(options, source, cache_dir)
-    else:
-        check_models(options, source, given)
-        use_own_caches(options, cache_dir)
+    keep_local(options, source, cache_dir, given)
     recorded = read_object(folder / VERSIONS).get("folder")  # the path of the folder when it was written
     stored_in = recorded if isinstance(recorded, str) else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytorch_lightning as pl
 from hydra.utils import instantiate
@@ -58,13 +58,6 @@ from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.retrieval.ranking_metrics import metric_names
 
 
-class Trained(NamedTuple):
-    """A training that has ended, while its loggers are open."""
-
-    is_first: bool  # whether this process is the one that writes results
-    loggers: list[Logger]  # loggers of the run
-
-
 @contextmanager
 def trained(
     system: pl.LightningModule,
@@ -75,8 +68,8 @@ def trained(
     callbacks: list[Callback],
     console: Console,
     more_loggers: Sequence[Logger] = (),
-) -> Iterator[Trained]:
-    """Trains a system and tests its best checkpoint; the block writes the results.
+) -> Iterator[list[Logger]]:
+    """Trains a system and tests its best checkpoint; the block writes the results and gets the loggers.
 
     Afterwards the processes of a distributed run wait for the one that writes.
 
@@ -122,7 +115,7 @@ def trained(
                 trainer.fit(system, data, ckpt_path=cfg.ckpt_path)
             with stage("test the best checkpoint"):
                 trainer.test(system, data, ckpt_path=folder / "checkpoints" / "best.ckpt", verbose=False)
-            yield Trained(trainer.is_global_zero, loggers)
+            yield loggers
             trainer.strategy.barrier()  # the other processes read the files that the first one has written
 
 
@@ -269,10 +262,10 @@ def train_system(
         check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
     check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top), may_log_more)
-    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, objects.loggers) as training:
-        if training.is_first:
+    with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, objects.loggers) as loggers:
+        if is_first():
             result = task.result(setup)
-            tables = report(folder, result, console, training.loggers, cfg.encoder.name)
-    if training.is_first:
+            tables = report(folder, result, console, loggers, cfg.encoder.name)
+    if is_first():
         show_verdict(console, result, tables)
     return value_of_best(folder, cfg.monitor, "val/f1")

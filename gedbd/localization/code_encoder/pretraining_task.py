@@ -21,6 +21,7 @@ from gedbd.encoders.pretrained import max_positions
 from gedbd.evaluation.figures import epoch_curves
 from gedbd.experiments.callbacks import may_be_own, value_of_best
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.distributed import is_first
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.report.report_page import Section
 from gedbd.experiments.run_results import write_run_page
@@ -256,10 +257,10 @@ class PretrainingTask:
         torch.manual_seed(cfg.seed)
         schedule = instantiate(cfg.optimizer), instantiate(cfg.scheduler)
         system = PretrainingSystem(backbone, self.weights, *schedule, cfg.seed, self.reduction)
-        with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
-            if training.is_first:
+        with trained(system, data, corpus, cfg, folder, callbacks, console) as loggers:
+            if is_first():
                 save_encoder(folder / "encoder", system.encoder.backbone, tokenizer, self.limits, self.parts)
-                write_result(folder, corpus, data, system, training.loggers, console)
+                write_result(folder, corpus, data, system, loggers, console)
         return value_of_best(folder, cfg.monitor, COMPARED)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.experiments.callbacks import may_be_own, value_of_best
 from gedbd.experiments.corpus_reading import read_changes
+from gedbd.experiments.distributed import is_first
 from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.prepare import set_matmul_precision
 from gedbd.experiments.run_folder import save_run
@@ -135,14 +136,14 @@ class LocalizationTask:
             model = replace(model, change_encoder=str(encoder))
             seed_everything(cfg.seed, verbose=False)
         system, data = build_hmcbl(model, cfg, corpus, halves, self.val_share)
-        with trained(system, data, corpus, cfg, folder, callbacks, console) as training:
-            if training.is_first:
+        with trained(system, data, corpus, cfg, folder, callbacks, console) as loggers:
+            if is_first():
                 commits, _ = make_level(corpus, halves, "commit")
                 trained_scorers = hmcbl_scorers(system, data, model.max_sim)
                 encoders = encoders_of_commits(trained_scorers, model.granularity, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
                 result = self._rank(corpus, halves, levels, trained_scorers, encoders, epochs, cfg.seed, console)
-                write_result(folder, result, self.published, training.loggers, console)
+                write_result(folder, result, self.published, loggers, console)
         return value_of_best(folder, cfg.monitor, VALIDATION)
 
     def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
