@@ -116,11 +116,7 @@ def colour(index: int) -> str:
 def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
     """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line a run."""
     return epoch_curves(
-        runs,
-        {
-            "Loss": {"train": "train/loss", "val": "val/loss"},
-            "F1": {"train": "train/f1", "val": "val/f1"},
-        },
+        runs, {"Loss": {"train": "train/loss", "val": "val/loss"}, "F1": {"train": "train/f1", "val": "val/f1"}}
     )
 
 

@@ -6,12 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.metrics import average_precision_score
-from torchmetrics.functional.classification import (
-    binary_accuracy,
-    binary_f1_score,
-    binary_precision,
-    binary_recall,
-)
+from torchmetrics.functional.classification import binary_accuracy, binary_f1_score, binary_precision, binary_recall
 
 from gedbd.corpora.corpus import TEST
 from gedbd.retrieval.scorers.scorer_contract import linked_groups

@@ -21,12 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
-from gedbd.configuration.allowed_targets import (
-    check_options,
-    check_plain,
-    keep_local,
-    named_targets,
-)
+from gedbd.configuration.allowed_targets import check_options, check_plain, keep_local, named_targets
 from gedbd.configuration.option_types import check_values
 from gedbd.io.checksums import check_whole
 from gedbd.io.console import stage

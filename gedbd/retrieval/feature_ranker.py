@@ -169,11 +169,7 @@ class FeatureRanker:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "kind": self.model.kind,
-            "features": list(self.names),
-            "model": self.model.to_text().splitlines(),
-        }
+        return {"kind": self.model.kind, "features": list(self.names), "model": self.model.to_text().splitlines()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "FeatureRanker":
