@@ -1,7 +1,6 @@
 import resource
 import runpy
 import signal
-import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -10,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hydra.utils import get_class, instantiate
+from hydra.utils import instantiate
 from omegaconf import MISSING, OmegaConf
 
 from gedbd.configuration.command import CONF_DIR, command
-from gedbd.corpora.readers.bugzilla import read_bugzilla
-from gedbd.corpora.readers.csv_export import read_csv
 
 EMPTY = OmegaConf.create({"path": MISSING})
 INTERRUPTED = """
@@ -40,17 +37,6 @@ def test_a_value_error_becomes_one_line_and_a_status():
     with pytest.raises(SystemExit) as raised:
         command("describe")(task)(EMPTY)
     assert raised.value.code == "error: reports.csv, row 3: no date"
-
-
-def test_options_of_a_nested_dataset_are_named_with_their_place():
-    call = {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "none.csv", "columns": {}}
-    history = OmegaConf.create({"dataset": {"_target_": "builtins.dict", "reports": call}})
-    with pytest.raises(SystemExit, match=r"set dataset\.reports\.path= to an existing one"):
-        command("describe")(lambda cfg: instantiate(history.dataset))(EMPTY)
-    bugzilla = {"_target_": f"{read_bugzilla.__module__}.read_bugzilla", "name": None, "path": "a", "base_url": "b"}
-    cfg = OmegaConf.create({"dataset": bugzilla})
-    with pytest.raises(SystemExit, match=r"^error: dataset\.base_url=b must be an http or https address"):
-        command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
 @pytest.mark.integration
@@ -100,16 +86,6 @@ def test_a_full_disk_is_told_with_the_folders_that_may_lie_on_it(tmp_path, write
     assert message.endswith(": file too large; free some space there, or set out= to another place")
 
 
-def test_a_full_database_is_told_in_one_line(tmp_path):
-    def task(cfg):
-        with sqlite3.connect(cfg.out) as connection:
-            connection.execute("PRAGMA max_page_count=1")
-            connection.execute("CREATE TABLE a (b)")
-
-    with pytest.raises(SystemExit, match=r"^error: database or disk is full, while writing to out=.*free some space"):
-        command("describe")(task)(OmegaConf.create({"out": str(tmp_path / "a.sqlite")}))
-
-
 def test_arguments_that_lightning_refuses_are_told_in_one_line():
     call = OmegaConf.create({"trainer": {"_target_": "pytorch_lightning.Trainer", "accelerator": "cpu"}})
     refused = {
@@ -150,29 +126,6 @@ def test_what_cannot_be_created_is_told_in_one_line(target, message, tmp_path, m
         command("describe")(lambda cfg: instantiate(cfg.loss))(cfg)
     assert raised.value.code.startswith(f"error: {message}")
     assert "\n" not in raised.value.code
-
-
-def test_a_module_in_the_current_folder_is_said_to_need_pythonpath(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("lies_here.py").touch()
-    cfg = OmegaConf.create({"loss": {"_target_": "lies_here.Loss"}})
-    with pytest.raises(SystemExit, match=r"^error: cannot import lies_here: .*; begin with PYTHONPATH=\."):
-        command("describe")(lambda cfg: instantiate(cfg.loss))(cfg)
-
-
-def test_a_class_that_cannot_be_looked_up_is_told_in_one_line():
-    message = "^error: cannot import absent: _target_=absent.Task; put its folder on PYTHONPATH$"
-    with pytest.raises(SystemExit, match=message):
-        command("describe")(lambda cfg: get_class("absent.Task"))(EMPTY)
-
-
-def test_a_deleted_option_is_named():
-    cfg = OmegaConf.create({"dataset": {"_target_": f"{read_csv.__module__}.read_csv", "name": None, "path": "a.csv"}})
-    OmegaConf.set_struct(cfg, True)
-    with pytest.raises(SystemExit, match=r"^error: the option patience is missing, which this command needs$"):
-        command("describe")(lambda cfg: cfg.patience)(cfg)
-    with pytest.raises(SystemExit, match=r"^error: dataset.columns= is required by .*read_csv$"):
-        command("describe")(lambda cfg: instantiate(cfg.dataset))(cfg)
 
 
 def test_full_errors_on_request_and_for_our_own_mistakes(monkeypatch):

@@ -47,11 +47,6 @@ def test_an_option_without_a_value_shows_the_right_form(words, message):
         gnu_options(words.split(), NAMES)
 
 
-def test_a_command_without_json_names_what_it_has():
-    with pytest.raises(ValueError, match=r"^--json: this command has no option json; it has out, project$"):
-        gnu_options(["--json"], {"project", "out"})
-
-
 def test_text_with_hyphens_stays_text():
     words = ["--index=i", "--json", "--", "app", "--index=x", "--version"]
     as_text = partial(literal_text, option="query", names=NAMES)
@@ -127,9 +122,3 @@ def test_the_latest_run_is_the_newest_finished_one_that_the_command_takes(comman
     assert with_latest_run(command, ["out=x", "run=latest"]) == ["out=x", f"run=outputs/demo/{folder}"]
     assert capsys.readouterr() == ("", f"run=latest: run=outputs/demo/{folder}\n")
     assert with_latest_run(command, ["run=./latest"]) == ["run=./latest"]
-
-
-def test_without_a_finished_run_the_command_that_writes_one_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"^run=latest: no finished run of gedbd backtest in outputs/"):
-        with_latest_run("index", ["run=latest"])

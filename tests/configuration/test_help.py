@@ -42,14 +42,6 @@ def test_help_offers_what_serves_the_command(capsys, monkeypatch):
     assert not groups_of(command_help("compare"))
 
 
-def test_help_hides_what_a_command_composes_but_does_not_read():
-    text = command_help("backtest")
-    assert "protocol" not in groups_of(text)
-    assert "ranking." not in text
-    assert {"eclipse", "firefox"} <= groups_of(command_help("download"))["dataset"]
-    assert not {"csv", "demo", "github"} & groups_of(command_help("download"))["dataset"]
-
-
 def test_help_tells_experiments_of_training_from_those_of_baselines():
     train, baseline = (groups_of(command_help(name)) for name in ("train", "baseline"))
     assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert", "supcon_paper"} <= train["experiment"]
@@ -77,7 +69,3 @@ def test_positional_paths_become_an_option():
     both = ("run", "against")
     assert positional_options(["a b", "-m", "c"], both) == ["run='a b'", "-m", "against='c'"]
     assert positional_options(["a", "run=b"], both) == ["against='a'", "run=b"]
-
-
-def test_the_help_names_all_exports_of_jira_that_are_read():
-    assert "the XML or CSV export of a search" in " ".join(command_help("index").split())

@@ -125,26 +125,3 @@ def test_a_small_tracker_begins_with_fewer():
 )
 def test_thresholds_by_hand(runs, target, threshold):
     assert choose_threshold(*best_matches(*runs), target, 0.9) == threshold
-
-
-def test_suggestions_for_one_group_count_once():
-    probability, right, cluster = best_matches((0.9, 30, 0))
-    assert choose_threshold(probability, right, cluster, 0.7, 0.9) == 0.9
-    assert choose_threshold(probability, right, cluster // 5, 0.7, 0.9) is None  # 6 groups of five
-    assert choose_threshold(probability, right, np.zeros(30), 0.5, 0.9) is None
-
-
-def test_the_true_precision_is_below_the_target_as_seldom_as_stated():
-    """Of simulated trackers, at most a tenth get a threshold at which too few suggestions are right."""
-    generator = np.random.default_rng(0)
-    probability = np.linspace(0.99, 0.01, 400)
-    chance = 0.95 * probability  # of being right; the average from the first one on falls steadily
-    true_precision = np.cumsum(chance) / np.arange(1, 401)
-    chosen = []
-    for _ in range(100):
-        right = generator.random(400) < chance
-        threshold = choose_threshold(probability, right, np.arange(400), 0.7, 0.9)
-        chosen.append(None if threshold is None else true_precision[(probability >= threshold).sum() - 1])
-    found = np.array([value for value in chosen if value is not None])
-    assert len(found) > 60
-    assert (found < 0.7).sum() / len(chosen) <= 0.1

@@ -100,14 +100,6 @@ def test_success_and_reciprocal_rank_of_the_files_are_those_of_the_ranking(make_
         assert [place for place, *_ in lines] == list(range(1, len(lines) + 1))
 
 
-def test_every_earlier_report_of_the_group_is_relevant_in_the_window_or_not(small, write):
-    _, run, qrels = write(small, window_days=3)
-    assert parse_qrels(qrels) == {"1002": {"1000"}, "1004": {"1001"}, "1005": {"1000", "1002"}}
-    found = parse_run(run)
-    assert set(found) == {"1004", "1005"}  # row 2 has no report in its window
-    assert "1001" not in {report for _, report, _ in found["1004"]}
-
-
 def test_quotes_in_ids_are_kept_and_blanks_become_underscores(small, write):
     _, run, qrels = write(small, ids=small.reports["id"] + '"')
     assert set(parse_run(run)) == set(parse_qrels(qrels)) == {'1002"', '1004"', '1005"'}

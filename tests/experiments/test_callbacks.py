@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
 
 from gedbd.experiments.callbacks import (
-    CHECK_STEPS,
     AtLeastOneBatch,
     AveragedWeights,
-    EpochProgressBar,
     FiniteValues,
     LastStepValidation,
     ResumableEarlyStopping,
@@ -149,22 +147,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_with_its_step(tmp_path: Pat
     assert [file.name for file in tmp_path.glob("*.ckpt")] == ["epoch=0.ckpt"]
 
 
-def test_it_is_noticed_before_the_epoch_ends(tmp_path: Path) -> None:
-    module = Line(step=1, value=math.nan)
-    with pytest.raises(ValueError, match=r"epoch 1, step 2: .*no epoch is saved"):
-        train(module, tmp_path, steps=CHECK_STEPS + 10)
-    assert module.steps_run == CHECK_STEPS
-
-
 def test_a_weight_that_is_not_finite_ends_the_training(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"after epoch 2 the weight weight is not finite .*epoch 1 is saved"):
         train(Line(epoch=1), tmp_path)
-
-
-def test_the_bar_shows_the_loss_and_the_best_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    bar = EpochProgressBar()
-    monkeypatch.setattr(RichProgressBar, "get_metrics", lambda *_: dict(values))
-    values = {"loss": 0.123456, "val/f1": 0.7, "val/rr@10": 0.8}
-    assert bar.get_metrics(None, None) == {"loss": 0.123456, "best RR@10": 0.8}
-    values |= {"val/rr@10": 0.75}
-    assert bar.get_metrics(None, None) == {"loss": 0.123456, "best RR@10": 0.8}

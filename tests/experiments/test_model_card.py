@@ -146,17 +146,6 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     assert "base_model" not in text
 
 
-def test_the_prefix_is_told_with_who_puts_it_there(card, folder):
-    assert "before each text" not in card()
-    change(folder, encoder={"prefix": "query: "})
-    text = card()
-    assert 'texts = ["query: " + text for text in texts]\ntokens = tokenizer(' in text
-    assert 'with "query: " before each text: the code above puts it there' in text
-    text = card("sentence_transformers")
-    assert 'with "query: " before each text: sentence-transformers puts it there' in text
-    assert "cut to 64 tokens, those of the prefix included" in text.replace("\n", " ")
-
-
 def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
     (tmp_path / "models" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -164,13 +153,3 @@ def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
         assert base_model({"model": model}) is None
     assert base_model({}) is None
     assert base_model({"model": "google-bert/bert-base-uncased"}) == "google-bert/bert-base-uncased"
-
-
-def test_names_of_a_run_link_nowhere_and_end_no_block(card, folder):
-    change(
-        folder, dataset={"path": "data/@ann-fixes-#1.csv"}, encoder={"name": "<b>@ann"}, text={"note": "a\n```\n@ann"}
-    )
-    text = card("onnx")
-    assert "# Duplicate bug reports: `<b>@ann`, trained on `@ann-fixes-#1`\n" in text
-    assert "Corpus: `@ann-fixes-#1`." in text
-    assert "\n````yaml\n" in text

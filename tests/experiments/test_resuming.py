@@ -134,13 +134,6 @@ def test_a_checkpoint_that_was_cut_off_is_named(resume, tmp_path):
         check_resumable(OmegaConf.create({"ckpt_path": str(checkpoint), "cache_dir": None}))
 
 
-@pytest.mark.parametrize(("content", "message"), [(": :\n - {", "is damaged"), ("- a", "it holds no options")])
-def test_a_damaged_configuration_is_named(tmp_path, content, message):
-    (tmp_path / "config.yaml").write_text(content)
-    with pytest.raises(ValueError, match=f"config.yaml is damaged: .*|{message}"):
-        read_saved(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("versions", "made_by"), [({}, "an older"), ({"schema": 1}, "an older"), ({"schema": 99}, "a newer")]
 )
@@ -188,15 +181,6 @@ def test_what_the_folder_does_not_say_is_repeated(folder, needed, monkeypatch):
     assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], needed, CONTINUED]
     _, command = continuation_message(["--config-dir", "mine", "loss=hinge"], folder).splitlines()
     assert shlex.split(command) == ["gedbd", "train", "--config-dir", "mine", "loss=hinge", CONTINUED]
-
-
-def test_code_of_ones_own_is_found_again(folder, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", "my code:.")
-    (folder / "checkpoints" / "last.ckpt").touch()
-    _, command = continuation_message(["loss._target_=hinge.HingeLoss"], folder).splitlines()
-    assert command.startswith("  PYTHONPATH='my code:.' gedbd train loss._target_=hinge.HingeLoss ")
-    _, command = continuation_message(GIVEN, folder).splitlines()
-    assert shlex.split(command) == ["gedbd", "train", CONTINUED]
 
 
 def test_a_run_without_one_starts_again(folder):

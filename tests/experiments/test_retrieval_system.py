@@ -11,7 +11,6 @@ from gedbd.experiments.retrieval_system import (
     RetrievalData,
     RetrievalSystem,
     ScoredPairs,
-    cosine,
     distinct,
     positions_among,
     spread,
@@ -112,27 +111,11 @@ def test_distinct_reports_are_those_of_numpy():
     assert (kept.numpy() == vectors[first]).all()
 
 
-def test_positions_among_sorted_rows():
-    n_id = torch.tensor([2, 7, 9, 12])
-    assert positions_among(n_id, np.array([9, 2, 12, 9])).tolist() == [2, 0, 3, 2]
-    assert positions_among(n_id, np.array([[7, 2], [12, 12]])).tolist() == [[1, 0], [3, 3]]
-
-
 @pytest.mark.parametrize("missing", [1, 8, 13])
 def test_a_report_without_a_vector_is_refused(missing):
     message = "reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches"
     with pytest.raises(ValueError, match=message):
         positions_among(torch.tensor([2, 7, 9, 12]), np.array([7, missing]))
-
-
-def test_cosines_of_pairs():
-    vectors = unit(6)
-    index = np.array([[0, 5, 3], [4, 5, 1]])
-    scores = cosine(torch.from_numpy(vectors), torch.from_numpy(index))
-    assert isinstance(scores, np.ndarray)
-    expected = [vectors[a] @ vectors[b] for a, b in index.T]
-    assert scores == pytest.approx(expected, abs=1e-6)
-    assert scores[1] == pytest.approx(1)
 
 
 def test_reports_left_out_score_nothing_and_the_others_their_cosine():

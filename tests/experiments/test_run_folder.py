@@ -46,15 +46,6 @@ def test_a_training_run_is_read_back(tmp_path):
     assert (run.method, run.part, run.label, run.corpus) == ("text_graph", "test", "minilm, text + graph", "demo")
 
 
-def test_a_baseline_knows_its_part_and_name(tmp_path):
-    config = settings(baselines={}, name="bm25", part="val", run=None)
-    run = leave(tmp_path / "plain", config, method="bm25")
-    assert run.is_baseline
-    assert (run.method, run.part, run.label) == ("bm25", "val", "bm25")
-    trained = leave(tmp_path / "trained", config | {"name": "frozen", "run": "outputs/demo"}, method="frozen")
-    assert trained.label == "frozen (trained encoder)"
-
-
 @pytest.mark.parametrize(
     ("changed", "name"),
     [({"last_n": 24000}, "xamarin, newest 24,000"), ({"last_n": None}, "xamarin"), ({"name": "mine"}, "mine")],
@@ -62,14 +53,6 @@ def test_a_baseline_knows_its_part_and_name(tmp_path):
 def test_the_corpus_is_named_with_its_slice_or_after_its_folder(tmp_path, changed, name):
     dataset = {"path": "data/xamarin/reports.csv.xz", "name": None} | changed
     assert leave(tmp_path / "a", settings(dataset=dataset)).corpus == name
-
-
-def test_columns_of_scores_by_method(tmp_path):
-    run = leave(tmp_path / "run", settings())
-    columns = {name: run.column(name) for name in ("text_graph", "text", "frozen")}
-    assert columns == {"text_graph": "score", "text": "score_text", "frozen": "score_frozen"}
-    without_graph = leave(tmp_path / "without", settings(), method="text")
-    assert (without_graph.column("text"), without_graph.column("frozen")) == ("score", "score_frozen")
 
 
 def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):

@@ -61,12 +61,6 @@ def test_predictions_equal_those_of_lightgbm(num_leaves, missing):
         np.testing.assert_allclose(contributions, theirs, rtol=0, atol=1e-9)
 
 
-def test_later_queries_end_the_training():
-    options = {"seeds": [0], "rounds": 200, "min_child": 5, "learning_rate": 0.3}
-    stopped = fit_boosted_trees(make_lists(0), later=make_lists(4), patience=5, **options)
-    assert 0 < len(stopped.trees) < 200
-
-
 def test_text_and_back(trees):
     features = make_lists(3).features[0]
     again = BoostedTrees.from_text(trees.to_text())
@@ -117,16 +111,3 @@ def test_a_damaged_tree_is_refused(change, message):
 def test_damaged_text_is_refused(text):
     with pytest.raises(ValueError, match="boosted trees"):
         BoostedTrees.from_text(text)
-
-
-def test_bad_training_lists_are_refused():
-    lists = make_lists(0, queries=2)
-    zero = [np.zeros_like(labels) for labels in lists.relevance]
-    with pytest.raises(ValueError, match="a relevant candidate"):
-        fit_boosted_trees(LabelledLists(lists.features, zero))
-    with pytest.raises(ValueError, match="a relevant candidate"):
-        fit_boosted_trees(LabelledLists([], []))
-    with pytest.raises(ValueError, match="num_leaves=65"):
-        fit_boosted_trees(lists, num_leaves=65)
-    with pytest.raises(ValueError, match="cannot be trained"):
-        fit_boosted_trees(lists, feature_fraction=2.0)

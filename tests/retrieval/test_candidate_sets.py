@@ -104,15 +104,6 @@ def test_what_a_corpus_lacks_is_left_out_and_said(make_corpus, encoder):
     assert task.warnings[1].startswith("1 of 2 queries have no tag")
 
 
-def test_an_overlap_that_equals_the_threshold_is_too_small(make_corpus, encoder):
-    corpus = make_corpus([0, 0], days=range(2))
-    corpus.reports["title"] = "the same"
-    corpus.reports["labels"] = [";".join(WORDS[:3]), ";".join(["x1", "x2", *WORDS[:1]])]  # 1 of 5
-    for threshold, expected in ((0.2, []), (0.19, [0])):
-        task = find_candidate_sets(corpus, np.ones(2, dtype=bool), min_jaccard=threshold, encoder=encoder)
-        assert task.candidates(0).tolist() == expected
-
-
 def test_an_encoder_is_built_without_a_draw_of_random_numbers_and_only_for_queries(make_corpus, tmp_path):
     options = {"_target_": "gedbd.encoders.loaded_encoder.load_tiny_encoder", **TINY, "seed": 0}
     finder = instantiate(

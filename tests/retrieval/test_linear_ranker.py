@@ -9,7 +9,7 @@ from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
 from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
 from gedbd.retrieval.ranking_tasks import EarlierReports
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.retrieval.scorers.simple_scorers import Constant, Recency
+from gedbd.retrieval.scorers.simple_scorers import Constant
 from gedbd.sampling.pairs import positive_pairs
 
 
@@ -144,22 +144,6 @@ def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, 
     np.testing.assert_allclose(list(learnt.weights_.values()), weights, atol=5e-3)
 
 
-def test_the_informative_feature_is_favoured_and_noise_costs_nothing(make_corpus):
-    group = groups_of(400, 4)
-    corpus = make_corpus(group)
-    telling, noise = PrecomputedScores(noisy(group, 2.5, 1)), PrecomputedScores(noisy(group, 0.0, 2))
-    learnt = LinearRanker({"noise": noise, "telling": telling})
-    learnt.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group, until=250)))
-    assert learnt.weights_["telling"] > 1
-    assert abs(learnt.weights_["noise"]) < 0.1 * learnt.weights_["telling"]
-    alone = mrr(telling, corpus, 250)
-    assert mrr(noise, corpus, 250) < 0.3 * alone
-    assert mrr(learnt, corpus, 250) > alone - 0.01
-    equal = LinearRanker({"noise": noise, "telling": telling}, rounds=0)
-    equal.fit(ScorerInputs.of_reports(corpus.reports, pairs_of(group, until=250)))
-    assert mrr(learnt, corpus, 250) > mrr(equal, corpus, 250) + 0.05
-
-
 def test_a_constant_feature_adds_nothing(make_corpus):
     group = groups_of(80, 4)
     corpus, train, scores = make_corpus(group), pairs_of(group), noisy(group, 2.0, 1)
@@ -172,30 +156,6 @@ def test_a_constant_feature_adds_nothing(make_corpus):
     rows = np.arange(1, 80)
     expected = alone.scores(rows) * np.float32(both.weights_["telling"] / alone.weights_["telling"])
     np.testing.assert_allclose(both.scores(rows), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("value", [0, 1, 0.1])
-def test_a_feature_that_is_constant_for_some_queries_only(make_corpus, value):
-    group = groups_of(80, 4)
-    scores = noisy(group, 2.0, 1)
-    scores[::2] = value
-    learnt = LinearRanker({"telling": PrecomputedScores(scores)})
-    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
-    assert learnt.weights_["telling"] > 0.5
-    assert all((learnt.scores(np.array([row]))[0, :row] == 0).all() for row in range(2, 80, 2))
-    assert learnt.scores(np.array([41]))[0, :41].std() > 0.5
-
-
-def test_queries_with_hardly_a_candidate(make_corpus):
-    group = np.array([0, 0, 2, 2, 0])
-    learnt = LinearRanker({"first": PrecomputedScores(noisy(group, 5.0, 1)), "second": Recency()})
-    learnt.fit(ScorerInputs.of_reports(make_corpus(group).reports, pairs_of(group)))
-    assert learnt.weights_["first"] > 0
-    rows = np.arange(1, 5)
-    found = learnt.scores(rows)
-    assert np.isfinite(found).all()
-    assert found[0, 0] == 0  # the only candidate of the second report is as good as the average one
-    assert [int(found[row - 1, :row].argmax()) for row in (3, 4)] == [2, 0]
 
 
 def test_random_candidates_keep_a_weight_right_where_relevant_documents_are_below_the_shortlist():

@@ -137,11 +137,6 @@ def test_candidates_are_strictly_earlier_reports_of_any_part(small):
     assert queries.candidates(0).tolist() == [0, 1, 2, 3]
 
 
-def test_reports_of_one_second_are_candidates_of_those_with_a_higher_id_only(make_corpus):
-    queries = all_of(make_corpus([0, 1, 0, 1], days=[5, 5, 5, 5]), window_days=1)
-    assert [queries.candidates(place).tolist() for place in range(2)] == [[0, 1], [0, 1, 2]]
-
-
 def test_scores_of_later_reports_are_never_read(small, scores):
     expected = rank(all_of(small), PrecomputedScores(scores))
     for poison in (math.inf, math.nan):
@@ -180,29 +175,12 @@ def test_a_group_stays_a_candidate_with_any_report_in_the_window(small, scores):
     assert ranking_metrics(ranking.queries)["mrr"] == pytest.approx(1 / 2 / 3)
 
 
-def test_the_window_ends_on_the_last_of_its_days(make_corpus):
-    corpus = make_corpus([0, 1, 0, 1], days=[0, 4.5, 10, 10])
-    for window, reachable in ((10, [True, True]), (9.99, [False, True]), (5.5, [False, True])):
-        ranking = rank(all_of(corpus, window), PrecomputedScores(np.zeros((4, 4))))
-        assert ranking.queries["reachable"].tolist() == reachable
-
-
 def test_windows_that_cannot_be_are_refused(make_corpus, small):
     with pytest.raises(ValueError, match=r"ranking.window_days=5 needs creation dates, and small has none"):
         all_of(make_corpus([0, 0]), window_days=5)
     message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
     with pytest.raises(ValueError, match=message):
         all_of(small, window_days=0.5)
-
-
-def test_what_is_kept_ends_at_a_depth_and_ranks_go_on(make_corpus):
-    group = [*range(150), 130]
-    ranking = rank(all_of(make_corpus(group)), PrecomputedScores(np.ones((151, 151))))
-    assert ranking.top["place"].tolist() == list(range(1, MAX_DEPTH + 1))
-    assert ranking.top["candidate"].tolist() == list(range(MAX_DEPTH))
-    assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [131, 130]
-    metrics = ranking_metrics(ranking.queries)
-    assert (metrics["rr@100"], metrics["mrr"]) == (0, pytest.approx(1 / 131))
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -11,16 +11,11 @@ from gedbd.retrieval.ranking_tasks import (
     EarlierDocuments,
     EarlierReports,
     ReportPool,
-    count_earlier,
     generic_words,
     words_of,
 )
 
 LINKS = Links(pd.DataFrame({"query": [0, 0, 2], "document": [1, 3, 2]}), 3, 4)
-
-
-def dates(*days: float | None) -> pd.Series:
-    return pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(pd.Series(days, dtype=float), unit="D")
 
 
 def test_earlier_documents_worked_out_by_hand():
@@ -48,11 +43,6 @@ def test_candidate_sets_of_one_table_with_groups():
     task = CandidateSets(np.array([3]), [np.array([0, 1, 2])], Groups(np.array([0, 1, 0, 1])))
     ranking = rank(task, PrecomputedScores(np.array([[0.0] * 4] * 3 + [[0.1, 0.3, 0.2, 1.0]])))
     assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [1, 1]
-
-
-def test_a_document_of_the_same_moment_is_not_earlier():
-    assert count_earlier(dates(0, 1, 1, 4), dates(1, 0, 9)).tolist() == [1, 0, 4]
-    assert count_earlier(dates(0, 1), dates(1, None)).tolist() == [2, 2]
 
 
 def test_words_come_from_the_run_or_are_known_or_generic():

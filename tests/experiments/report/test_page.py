@@ -62,13 +62,6 @@ def test_intervals_stand_behind_their_value_and_the_best_is_marked():
     ]
 
 
-def test_values_of_options_are_shown_as_typed_zero_without_a_sign_and_long_texts_in_wide_columns():
-    shown = show(pd.DataFrame({"graph.pca_dim": [5.0, None], "difference": [-0.0001, 0.25]}))
-    assert shown.header == ["graph.pca_dim", "difference"]
-    assert cells(shown) == [["5", "0.000"], ["", "0.250"]]
-    assert show(pd.DataFrame({"a": ["x"], "b": ["x" * 40], "c": [1]})).kinds == ["", "long", "number"]
-
-
 def test_ids_with_an_address_are_links_that_open_in_a_tab_of_their_own(tmp_path):
     shown = show(LINKED)
     assert shown.header == ["report", "url of nothing"]
@@ -128,22 +121,6 @@ def test_tables_in_markdown_are_replaced():
     assert fill_tables(filled, sections) == filled
     with pytest.raises(ValueError, match="the report has no section B; choose from A"):
         fill_tables(text, sections[:1])
-
-
-def test_empty_tables_are_left_out_and_named(tmp_path):
-    empty = TABLE.head(0)
-    sections = [
-        Section("Empty", "gone", [empty]),
-        Section("Half", "stays", [empty, TABLE]),
-        Section("Words", "stays too"),
-        Section("Drawn", "stays as well", [empty], [("one", "a figure", line())]),
-    ]
-    page = write_report(tmp_path, "T", "sum", sections).read_text()
-    assert re.findall("<h2>(.*?)</h2>", page) == ["Half", "Words", "Drawn"]
-    assert page.count("<table>") == 1
-    assert "gone" not in page
-    for text in (page, (tmp_path / "report.md").read_text()):
-        assert "Sections without data: Empty." in text
 
 
 def test_date_command_and_next_steps(tmp_path):

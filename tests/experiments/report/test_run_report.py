@@ -108,28 +108,6 @@ def captions(section: Section) -> list[str]:
     return [caption for _, caption, _ in section.figures]
 
 
-def test_each_corpus_has_its_own_base_of_the_time_of_an_epoch(leave):
-    runs = [
-        leave("a", "dataset.name=one", seconds=60),
-        leave("b", "dataset.name=one", "graph=none", seconds=30),
-        leave("c", "dataset.name=two", "graph=none", seconds=600),
-        leave("d", "dataset.name=two", seconds=900),
-        leave("e", "dataset.name=three", seconds=6),
-        leave("f", "dataset.name=four"),
-    ]
-    section = training_section(group_settings(runs))
-    table = section.tables[0]
-    assert table["corpus"].tolist() == ["one", "one", "two", "two", "three", "four"]
-    assert table["minutes per epoch"].tolist()[:5] == pytest.approx([1, 0.5, 10, 15, 0.1])
-    assert table["epochs of all seeds"].tolist() == [2, 2, 2, 2, 2, 0]
-    assert table["relative"].tolist()[:5] == pytest.approx([2, 1, 1, 1.5, 1])
-    assert pd.isna(table["relative"].iloc[5])
-    bases = "in one to tiny, text alone; in two to tiny, text alone; in three to tiny, text + graph."
-    assert bases in section.text
-    assert [caption.rpartition(", ")[2] for caption in captions(section)] == ["one", "one", "two", "two", "three"]
-    assert training_section([]) is None
-
-
 def test_a_slow_first_epoch_does_not_count_as_the_time_of_an_epoch(leave):
     run = leave("a", seconds=60)
     seconds = pd.Series([600, 60, 66], name="train/seconds")
@@ -165,15 +143,6 @@ def test_equal_figures_of_a_task_are_shown_once_in_a_section_of_their_own(pictur
     written = tmp_path / "report_figures" / "tag-network-0.png"
     assert written.read_bytes() in [(run.folder / PICTURE).read_bytes() for run in pictured]
     assert task_figures(group_settings([without])) == []
-
-
-def test_a_damaged_figure_is_named(pictured, tmp_path):
-    (pictured[0].folder / PICTURE).write_bytes(b"no picture")
-    with pytest.raises(ValueError, match=r"tag_network.png is damaged: it is not a PNG file"):
-        write_report(tmp_path, "title", "summary", task_figures(group_settings(pictured[:1])))
-    (pictured[1].folder / CAPTIONS).write_text('{"../elsewhere": "x"}')
-    with pytest.raises(ValueError, match=r"captions.json is damaged: '../elsewhere' is not the name of a figure"):
-        task_figures(group_settings(pictured[1:2]))
 
 
 @pytest.fixture
@@ -234,17 +203,6 @@ def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(lea
     (line,) = sections["encoder.dim"].figures[0][2].axes[0].containers
     assert line.lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.25])
     assert [text.get_text() for text in line.lines[0].axes.get_xticklabels()] == ["8", "16"]
-
-
-def test_two_options_that_vary_together_give_a_line_for_each_value_of_the_other(leave):
-    cells = [(a, b) for a in (0.3, 0.7) for b in (0.1, 0.5)]
-    runs = [
-        leave(f"{a}_{b}", f"fusion.lambda_text={a}", f"loss.margin={b}", f1=0.1 + place / 100)
-        for place, (a, b) in enumerate(cells)
-    ]
-    table = sections_by_option(runs)["loss.margin"].tables[0]
-    assert table["model"].tolist() == [f"tiny, text + graph, fusion.lambda_text={a}" for a in (0.3, 0.3, 0.7, 0.7)]
-    assert table["f1"].tolist() == pytest.approx([0.1, 0.11, 0.12, 0.13])
 
 
 def test_repeated_runs_are_named_with_the_newer_one(leave):

@@ -11,7 +11,6 @@ from pathlib import Path
 import fake_jobs
 import pandas as pd
 import pytest
-import torch
 from fake_jobs import states
 from filelock import FileLock
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -19,7 +18,6 @@ from omegaconf import OmegaConf
 
 import gedbd.commands.baseline
 import gedbd.train
-from gedbd.experiments.resuming import readable_checkpoint
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweeps.jobs import (
     FAILED,
@@ -151,19 +149,6 @@ def test_a_new_job_gets_a_folder_that_holds_nothing_else(tmp_path):
     assert job_folder(str(tmp_path), 7, ["seed=3"]) == "8"
     assert job_folder(str(tmp_path), 4, ["seed=4"]) == "4"
     assert not list(tmp_path.glob(".new*"))
-
-
-def test_half_a_checkpoint_is_not_gone_on_from(tmp_path, capsys):
-    assert readable_checkpoint(tmp_path) is None
-    path = tmp_path / "checkpoints" / "last.ckpt"
-    path.parent.mkdir()
-    torch.save({"weights": torch.ones(1000)}, path)
-    assert readable_checkpoint(tmp_path) == str(path)
-    whole = path.read_bytes()
-    for size in (0, 2, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        assert readable_checkpoint(tmp_path) is None
-    assert "cannot be read, so this run starts over" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

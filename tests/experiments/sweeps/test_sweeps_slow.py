@@ -3,9 +3,7 @@
 import json
 import os
 import random
-import re
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -14,8 +12,6 @@ import pytest
 from fake_jobs import states
 from omegaconf import OmegaConf
 
-import gedbd.commands.baseline
-import gedbd.train
 from gedbd.experiments.sweeps.jobs import (
     FINISHED,
     INTERRUPTED,
@@ -24,18 +20,6 @@ from gedbd.experiments.sweeps.jobs import (
 
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "batch_size=32"]
 KILLS = 5
-
-
-@pytest.mark.slow
-def test_a_run_that_stopped_early_is_not_trained_further(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    still = ["optimizer.lr=0", "optimizer.head_lr=0", "patience=1", "trainer.max_epochs=5", "graph=none"]
-    options = [*TINY, *still, "ranking.parts=[]", "+trainer.limit_train_batches=1", "hydra.run.dir=run"]
-    for resumed in ([], ["ckpt_path=run/checkpoints/last.ckpt"]):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options, *resumed])
-        gedbd.train.main()
-        assert pd.read_csv("run/metrics.csv")["epoch"].tolist() == [0, 1]
 
 
 @pytest.mark.slow
@@ -68,19 +52,6 @@ def test_ctrl_c_ends_a_sweep_whose_jobs_have_processes_of_their_own(start, tmp_p
     assert "Traceback" not in told
     assert told.splitlines()[-1].endswith(f"hydra.sweep.dir={tmp_path / 'sweep'} continues the sweep")
     assert states(tmp_path / "sweep") == [INTERRUPTED]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["submitit_local", "joblib", "ray"])
-def test_other_launchers(start, tmp_path, launcher):
-    pytest.importorskip(launcher.partition("_")[0])
-    options = ["name=constant,bm25", "ranking.parts=[]", f"hydra/launcher={launcher}", "hydra.sweep.dir=sweep"]
-    process = start("-m", *options, module="gedbd.commands.baseline")
-    told = process.communicate(timeout=300)[0]
-    assert process.returncode == 0, told
-    assert states(tmp_path / "sweep") == [FINISHED] * 2
-    assert pd.read_csv(tmp_path / "sweep" / "summary.csv")["name"].tolist() == ["constant", "bm25"]
-    assert sorted(re.findall(r"\[\d/2\]", told)) == ["[1/2]", "[2/2]"]
 
 
 @pytest.mark.slow

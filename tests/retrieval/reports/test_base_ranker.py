@@ -9,12 +9,9 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import (
     BASE_FEATURES,
-    SIZE,
     ReportRanker,
-    default_ranker,
     read_base,
     sample_of,
-    was_trained_on,
     with_base,
 )
 from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
@@ -90,25 +87,9 @@ def test_a_base_that_has_seen_the_tracker_is_left_out(tmp_path):
     assert options.without_seen(reports(200, 400)) == options
 
 
-def test_samples_tell_trackers():
-    sample = sample_of(reports(0, 1000))
-    assert len(sample) == SIZE
-    assert was_trained_on(reports(0, 1000), [sample])
-    assert not was_trained_on(reports(600, 1600), [sample])
-    assert not was_trained_on(reports(0, 1000), [])
-
-
 @pytest.mark.parametrize(("base", "said"), [("missing.json", "no such file"), ("bad.json", "base=bad.json")])
 def test_a_base_that_cannot_be_read_is_named(base, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(ValueError, match=said):
         read_base(base)
-
-
-def test_the_default_ranker_reads_no_cosines_as_such(features):
-    ranker = default_ranker()
-    read = {FEATURES[number] for tree in ranker.model.trees for number in tree.feature}
-    assert not read & {"dense", "dense group mean", "dense hub", "dense query hub", "sum"}
-    assert len(ranker.trained_on) == 4
-    assert np.isfinite(ranker.scores(features)).all()

@@ -7,7 +7,7 @@ from small_reports import hand_made, some_features, some_links, some_reports, st
 
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.reports import feature_store
-from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, candidate_features, relative
+from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features, relative
 from gedbd.retrieval.reports.first_stage import KnownGroups, QueryScores, find_candidates
 
 
@@ -63,13 +63,6 @@ def test_open_candidates_by_hand():
     assert columns["open"].tolist() == [0, 1, 1, 1]
 
 
-def test_without_dates_nothing_is_known_to_be_open():
-    earlier = ["2024-01-05", None, None, None, None]
-    for created, resolved in ((DAYS, [None] * 5), (DAYS, [*[None] * 4, "2024-01-11"]), ([*DAYS[:4], None], earlier)):
-        columns = columns_of(hand_made(created_at=created, resolved_at=resolved), 4)
-        assert np.isnan(columns["open"]).all()
-
-
 def test_later_reports_do_not_say_that_the_tracker_tells_resolutions():
     features = hand_made(created_at=DAYS, resolved_at=[None, None, "2024-01-03", None, None])
     store = stored(features)  # of all reports, as the replay of a history has it
@@ -102,16 +95,3 @@ def test_relative_scores_by_hand():
     assert behind.tolist() == [2, 4, 2, 0, 1, 0]
     assert second[2] == pytest.approx(np.log([2, 3, 4, 1, 1, 2]))
     assert second[3].tolist() == [4, 4, 4, 0, 0, 1]
-
-
-@pytest.mark.parametrize("value", [0.1, 1 / 3, -7.7, 0.0])
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_equal_scores_have_no_z(value, kind):
-    assert not relative(np.full((1, 7), value, dtype=kind), np.array([7]))[0, RELATIVE.index(" z")].any()
-
-
-def test_no_candidate_has_no_row():
-    features = hand_made(texts=["crash in mail"])
-    store = stored(features, 0)
-    found = find_candidates(QueryScores(store, features[0], KnownGroups.of(np.arange(0))))
-    assert candidate_features([found])[0].shape == (0, len(FEATURES))

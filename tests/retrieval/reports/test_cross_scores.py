@@ -79,16 +79,6 @@ def test_training_starts_from_the_same_weights_and_leaves_the_encoder(trained):
     )
 
 
-def test_the_newer_half_is_scored_by_what_the_older_half_taught():
-    made = scorer(folds=0)
-    held_out = made.fit_held_out(texts(), lists(), GROUPS)
-    expected = scorer(folds=0)
-    expected.fit(texts(), lists()[:5])
-    assert all(np.isnan(scores).all() for scores in held_out[:5])
-    for own, other in zip(held_out[5:], expected.score_lists(texts(), lists()[5:]), strict=True):
-        assert np.array_equal(own, other, equal_nan=True)
-
-
 def test_no_query_of_a_fold_is_scored_by_what_its_group_taught():
     # Queries 18 and 19 become duplicates: they share a fold. Folds go by the first query of each group.
     groups = GROUPS.copy()
@@ -128,13 +118,3 @@ def test_examples_are_the_best_relevant_and_irrelevant_candidates_near_the_top()
 def test_settings_out_of_range(changed, message):
     with pytest.raises(ValueError, match=message):
         scorer(**changed)
-
-
-def test_too_little_to_learn_from():
-    made = scorer()
-    with pytest.raises(ValueError, match="needs a training query with a duplicate and another candidate"):
-        made.fit(texts(), [])
-    with pytest.raises(ValueError, match="needs 2 training queries or more"):
-        made.fit_held_out(texts(), lists()[:1], GROUPS)
-    with pytest.raises(ValueError, match=r"cross.folds=11 .* choose 0, or 2 to 10"):
-        scorer(folds=11).fit_held_out(texts(), lists(), GROUPS)

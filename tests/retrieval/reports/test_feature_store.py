@@ -81,15 +81,6 @@ def test_whether_the_tracker_tells_resolutions_is_followed():
     assert np.isnan(without.replaced([6], undated[0]).latest_day)
 
 
-def test_the_mean_vector_changes_in_steps():
-    features = some_features(4, 20)
-    store = stored(features)
-    assert store.mean_vector(7).tolist() == [0, 0, 0, 0]
-    for count in (8, 15):
-        assert store.mean_vector(count) == pytest.approx(features.vectors[:8].mean(axis=0, dtype=np.float64))
-    assert store.mean_vector(16) == pytest.approx(features.vectors[:16].mean(axis=0, dtype=np.float64))
-
-
 def components_before(links, row):
     """Groups of the reports before a row by scipy, each named after its first report."""
     known = links[:, (links < row).all(axis=0)]
@@ -115,12 +106,6 @@ def test_groups_grow_as_connected_components(seed):
         assert {one: rows.tolist() for one, rows in KnownGroups.of(expected).members.items()} == {
             one: rows.tolist() for one, rows in found.members.items()
         }
-
-
-def test_a_group_that_a_later_report_connects_is_still_apart():
-    growing = GrowingGroups(np.array([[0, 1], [3, 3]]), 4)
-    assert growing.before(3).group.tolist() == [0, 1, 2]
-    assert growing.before(4).group.tolist() == [0, 0, 2, 0]
 
 
 DIM = 24

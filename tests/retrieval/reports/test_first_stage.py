@@ -36,21 +36,6 @@ def test_each_kind_of_retrieval_finds_its_own(monkeypatch):
     assert found_by(monkeypatch, features) == set()
 
 
-@pytest.mark.parametrize("component", ["", "never seen"])
-def test_without_reports_of_the_component_the_latest_of_all_are_found(monkeypatch, component):
-    features = hand_made(component=["ui", "net", "", "ui", component])
-    assert found_by(monkeypatch, features, recent=2) == {2, 3}
-
-
-def test_of_equal_sums_the_older_group_comes_first(monkeypatch):
-    monkeypatch.setattr(first_stage, "WEIGHTS", first_stage.WEIGHTS | {"recency": 0.0})
-    features = hand_made(texts=["menu"] * 6)
-    found = find_candidates(QueryScores(stored(features), features[5], KnownGroups.of(np.array([0, 1, 0, 3, 1]))))
-    assert found.row.tolist() == [0, 1, 3]
-    assert found.group.tolist() == [0, 1, 3]
-    assert [rows.tolist() for rows in found.members] == [[0, 2], [1, 4], [3]]
-
-
 def test_a_group_has_one_place_and_at_most_so_many_are_found():
     features = some_features(0, 40)
     store, groups = stored(features), KnownGroups.of(np.arange(39) // 3 * 3)
@@ -98,11 +83,3 @@ def test_later_reports_change_nothing():
     members = np.concatenate(whole.members)
     for name in ("dense", *TERM_KINDS):
         np.testing.assert_array_equal(whole.scores(name, members), first.scores(name, members))
-
-
-def test_a_tracker_without_words_dates_and_fields():
-    features = hand_made(vectors=[[1, 0], [0, 1], [0.8, 0.6], [1, 0]])
-    found = find_candidates(QueryScores(stored(features), features[3], KnownGroups.of(np.arange(3))))
-    assert found.row.tolist() == [0, 2, 1]
-    # the cosine, and rows in the place of days
-    assert found.sums == pytest.approx([10 - 0.35 * np.log(4), 8 - 0.35 * np.log(2), -0.35 * np.log(3)])

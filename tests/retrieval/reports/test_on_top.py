@@ -6,7 +6,6 @@ import pytest
 
 from gedbd.corpora.corpus import TRAIN, VAL, Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.retrieval.reports.first_stage import MAX_GROUPS
 from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
 
 LINEAR = RankerOptions(kind="linear")
@@ -61,15 +60,6 @@ def test_the_ranker_learns_from_the_vectors_before_training_alone(one_query):
     assert RankerOnTop(corpus, parts, vectors, LINEAR).metrics(wrong)["ranker_mrr"] == 1.0
     # Learnt from wrong pairs, similar vectors speak against a duplicate.
     assert RankerOnTop(corpus, parts, wrong, LINEAR).metrics(vectors)["ranker_mrr"] < 0.5
-
-
-def test_a_query_whose_duplicate_is_no_candidate_counts_as_0():
-    fillers = MAX_GROUPS + 2 * PAIRS
-    near = 0.6 * SECOND + 0.8 * OTHER
-    group = [0, *range(1, fillers + 1), 0, 1]
-    corpus, parts, vectors = tracker(group, [FIRST, SECOND, *[near] * (fillers - 1), OTHER, SECOND])
-    found = RankerOnTop(corpus, parts, vectors, LINEAR).metrics(vectors)
-    assert found == {"ranker_rr@10": 0.5, "ranker_mrr": 0.5}  # the second query finds its duplicate first
 
 
 def test_without_a_training_duplicate_there_is_nothing_to_learn_from(one_query):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from small_reports import hand_made, some_history, some_links, some_reports
 
-from gedbd.retrieval.boosted_trees import fit_classifier
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureStore
@@ -16,7 +15,7 @@ from gedbd.retrieval.reports.report_features import TERM_KINDS
 from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.report_scorer import LearntReports
-from gedbd.retrieval.reports.report_training import MIN_ROUNDS, RankerOptions, fit_ranker
+from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 QUICK = RankerOptions(rounds=15, num_seeds=1)
@@ -55,13 +54,6 @@ def test_a_planted_rule_is_learnt(kind, ranker):
     scores = learnt.scores(examples(2, 1)[0].features)
     rest = [score - sum(one.values()) for score, one in zip(scores, shares, strict=True)]
     assert rest == pytest.approx([rest[0]] * 20, abs=1e-9)
-
-
-def test_noise_stops_early_and_never_after_more_rounds_than_asked_for():
-    noise = examples(3, 100, rule=False)
-    stopped = fit_ranker(noise, RankerOptions(rounds=MIN_ROUNDS + 50, num_seeds=1)).model
-    assert len(stopped.trees) == MIN_ROUNDS  # no round is better than the first ones
-    assert len(fit_ranker(noise, RankerOptions(rounds=5, num_seeds=2)).model.trees) == 10
 
 
 def test_queries_without_a_right_candidate_teach_nothing(ranker):
@@ -110,20 +102,6 @@ def test_damaged_text_is_refused_in_one_line(ranker, change):
     with pytest.raises(ValueError, match=r"ranker of reports: .*train it again") as error:
         ReportRanker.from_text(text)
     assert "\n" not in str(error.value)
-
-
-def test_a_classifier_learns_odds():
-    generator = np.random.default_rng(0)
-    features = generator.normal(size=(600, 3))
-    features[generator.random((600, 3)) < 0.05] = np.nan
-    right = generator.random(600) < np.where(features[:, 1] > 0, 0.8, 0.1)
-    options = {"seeds": (0, 1), "rounds": 40, "feature_fraction": 1.0}
-    trees = fit_classifier(features, right, **options)
-    chance = 1 / (1 + np.exp(-trees.predict(np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]))))
-    assert chance == pytest.approx([0.8, 0.1], abs=0.12)
-    assert fit_classifier(features, right, **options).to_text() == trees.to_text()
-    single = [fit_classifier(features, right, **(options | {"seeds": [seed]})).predict(features) for seed in (0, 1)]
-    assert trees.predict(features) == pytest.approx(np.mean(single, axis=0))
 
 
 class FixedVectors:
@@ -229,17 +207,6 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
         np.testing.assert_array_equal(features, next(history.replay([row])).features)
 
 
-def test_what_a_learnt_scorer_refuses():
-    with pytest.raises(ValueError, match="kind=deep of a ranker is unknown: choose boosted, linear or default"):
-        LearntReports(FixedVectors(np.empty((0, 2))), kind="deep")
-    inputs, vectors = inputs_of(5, 45)
-    with pytest.raises(ValueError, match="a ranker of reports compares documents of one table"):
-        LearntReports(FixedVectors(vectors)).fit(ScorerInputs(inputs.documents, inputs.documents.copy(), inputs.train))
-    nothing = ScorerInputs(inputs.documents, inputs.documents, inputs.train[:0])
-    with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
-        LearntReports(FixedVectors(vectors)).fit(nothing)
-
-
 def test_the_first_stage_says_where_the_duplicate_is():
     inputs, vectors = inputs_of(6, 45)
     scorer = LearntReports(FixedVectors(vectors), kind="linear")
@@ -262,15 +229,6 @@ def test_a_replay_finds_what_a_search_of_the_earlier_reports_finds(seed):
         np.testing.assert_array_equal(one.best, found.row)
         np.testing.assert_array_equal(one.group, found.group)
         np.testing.assert_array_equal(one.features, candidate_features([found])[0])
-
-
-def test_other_vectors_change_a_copy_of_the_history():
-    history, vectors = some_history(8, 30), some_reports(9, 30)[1]
-    changed = history.with_vectors(vectors)
-    dense = FEATURES.index("dense")
-    for one, expected in ((history, history.features.vectors), (changed, vectors)):
-        (replayed,) = one.replay_block([29])
-        assert replayed.features[:, dense] == pytest.approx(expected[replayed.best] @ expected[29], abs=1e-6)
 
 
 def test_terms_of_a_report_are_told_apart_by_kind():

@@ -80,22 +80,6 @@ def test_the_first_candidates_are_scored_and_ranked_again():
     assert len(oracle.asked) == 5
 
 
-def test_both_scores_are_columns_and_what_is_not_scored_is_missing():
-    stage = SecondStage([Oracle("cross", 2), Oracle("llm", 1)], OPTIONS)
-    stage.fit(TEXTS, examples(20, 60), GROUP)
-    assert stage.names == ("cross", "cross behind", "llm", "llm behind")
-    assert stage.scorers[0].relevant == [one.best[one.right].tolist() for one in examples(20, 60)]
-    (one,) = examples(70, 71)
-    order = np.arange(NUM_CANDIDATES)[::-1]
-    scores = [[np.array([0.5, 0.75], dtype=np.float32)], [np.array([0.25], dtype=np.float32)]]
-    (extended,) = stage._extended([one], [order], scores)
-    assert extended.features[:, : len(FEATURES)].tolist() == one.features.tolist()
-    expected = np.full((NUM_CANDIDATES, 4), np.nan)
-    expected[-1] = [0.5, -0.25, 0.25, 0]
-    expected[-2, :2] = [0.75, 0]
-    np.testing.assert_array_equal(extended.features[:, len(FEATURES) :], expected)
-
-
 def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(monkeypatch):
 
     taught: list[set[int]] = []
@@ -110,11 +94,6 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
     everything, first, second, last = taught
     assert everything == last == first | second == set(range(20))
     assert not first & second
-
-
-def test_too_few_queries_are_told():
-    with pytest.raises(ValueError, match="needs a query with a duplicate among its candidates to learn from"):
-        SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(60, 61), GROUP)
 
 
 ORDER = np.array([2, 0, 3, 1])  # candidate 2 is the first ranker's best

@@ -62,14 +62,6 @@ def test_the_score_of_a_copy_is_what_a_stored_copy_scores():
     assert strange.copy_score == numbered.copy_score > mine.query(np.array([5])).copy_score
 
 
-def test_texts_that_grow_longer_do_not_change_what_is_found():
-    # The saturation of the first texts was computed with a mean length of 5, which is 50 at the end.
-    texts = [*some_texts(3, TAIL, 10), *some_texts(4, 200, 200)]
-    mine, plain = indexes(texts, TAIL)
-    for query in some_texts(5, 10, 60):
-        check(mine, plain, query)
-
-
 def test_replaced_and_removed_texts_leave_no_trace():
     texts, others = some_texts(6, TAIL + 40), some_texts(7, 30)
     mine, _ = indexes(texts, 200)

@@ -23,14 +23,6 @@ REPORTS = [
     ("editor editor", "", ["editor", "editor"]),
 ]
 TITLES, DESCRIPTIONS, WORDS = (list(column) for column in zip(*REPORTS, strict=True))
-TITLE_WORDS = [
-    ["editor", "crashes", "start"],
-    ["crash", "crash", "crash"],
-    [],
-    [],
-    ["start", "up", "when", "naïve"],
-    ["editor", "editor"],
-]
 
 
 def written(make_corpus: Callable[..., Corpus], titles: Sequence[str], descriptions: Sequence[str]) -> Corpus:
@@ -74,23 +66,6 @@ def test_bm25_is_lucenes(make_corpus):
     np.testing.assert_allclose(found, lucene(WORDS), rtol=1e-5, atol=1e-6)
 
 
-def test_bm25_of_titles_does_not_read_descriptions(make_corpus):
-    found = scores_of(Bm25(field="title"), written(make_corpus, TITLES, DESCRIPTIONS))
-    np.testing.assert_allclose(found, lucene(TITLE_WORDS), rtol=1e-5, atol=1e-6)
-    other = scores_of(Bm25(field="title"), written(make_corpus, TITLES, DESCRIPTIONS[::-1]))
-    assert (other == found).all()
-
-
-def test_bm25_reads_no_more_characters_of_a_description_than_told(make_corpus):
-    titles = ["a long title that stays", "slow", ""]
-    descriptions = ["start crash", "crash start", "startcrash"]
-    found = scores_of(Bm25(max_characters=8), written(make_corpus, titles, descriptions))
-    words = [["long", "title", "stays", "start", "cr"], ["slow", "crash", "st"], ["startcra"]]
-    np.testing.assert_allclose(found, lucene(words), rtol=1e-5, atol=1e-6)
-    none = scores_of(Bm25(max_characters=0), written(make_corpus, titles, descriptions))
-    np.testing.assert_allclose(none, lucene([["long", "title", "stays"], ["slow"], []]), rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("baseline", [Bm25(), Bm25(square_root=True), Bm25(field="title"), TfIdf()])
 def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, baseline):
     found = scores_of(baseline, written(make_corpus, TITLES, DESCRIPTIONS))
@@ -98,12 +73,6 @@ def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, ba
     assert (found[[2, 3]] == 0).all()
     assert (found[:, [2, 3]] == 0).all()
     assert (np.diag(found)[[0, 1, 4, 5]] > 0).all()
-
-
-@pytest.mark.parametrize("field", ["body", "description", "", "Title"])
-def test_bm25_refuses_an_unknown_field(field):
-    with pytest.raises(ValueError, match=f"^BM25's field={field} is unknown: choose text or title$"):
-        Bm25(field=field)
 
 
 def test_tfidf_worked_out_by_hand(make_corpus):

@@ -114,15 +114,3 @@ def test_a_second_fit_encodes_nothing(corpus, tmp_path, trained):
     corpus.reports.loc[5, "title"] = "something new"
     second.fit(inputs_of(corpus))
     assert calls == [1]
-
-
-def test_a_checkpoint_without_an_encoder_or_with_another_one_is_refused(corpus, tmp_path):
-    bare, wider, folder = tmp_path / "bare.ckpt", tmp_path / "wider.ckpt", str(tmp_path / "cache")
-    torch.save({"state_dict": {"branch.weight": torch.ones(3)}}, bare)
-    saved(fresh(seed=1, dim=12).model, wider)
-    with pytest.raises(ValueError, match=r"bare\.ckpt holds no weights of a text encoder: it belongs to another"):
-        DenseScorer(fresh(), title_description, folder, bare).fit(inputs_of(corpus))
-    with pytest.raises(ValueError, match=r"size mismatch for projection\.weight"):
-        DenseScorer(fresh(), title_description, folder, wider).fit(inputs_of(corpus))
-    with pytest.raises(FileNotFoundError, match=r"absent\.ckpt"):
-        DenseScorer(fresh(), title_description, folder, tmp_path / "absent.ckpt").fit(inputs_of(corpus))

@@ -87,24 +87,6 @@ def test_bm25f_of_words_and_of_word_pairs_agrees_with_plain_python(make_corpus):
     assert word_pairs[0, 2] > 0
 
 
-def test_neighbours_meet_across_stop_words_but_not_across_title_and_description(make_corpus):
-    corpus = filled(
-        make_corpus,
-        title=["crash on the start", "crash", "x", "slow"],
-        description=["", "start", "crash start", "page"],
-    )
-    found = scores_of(Bm25F(2), corpus)
-    assert found[0, 2] > 0
-    assert found[0, 1] == 0
-
-
-def test_bm25f_cuts_descriptions_and_not_titles(make_corpus):
-    titles, descriptions = ["a long title", "slow", "page"], ["start crash", "crash start", "start"]
-    found = scores_of(Bm25F(max_characters=6), filled(make_corpus, title=titles, description=descriptions))
-    expected = bm25f([["long", "title"], ["slow"], ["page"]], [["start"], ["crash"], ["start"]])
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
 def test_without_positive_pairs_the_weights_stay_the_papers(make_corpus):
     rep = Rep()
     corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
@@ -131,17 +113,6 @@ def test_the_steps_of_one_pair_worked_out_by_hand(make_corpus):
     for _ in range(3):
         weight += 0.1 * 5 / (1 + math.exp(weight))
     assert rep.weights_ == pytest.approx({**INITIAL_WEIGHTS, "component": weight}, rel=1e-6)
-
-
-def test_reports_of_the_same_group_are_no_irrelevant_ones(make_corpus):
-    rep = Rep(lr=0.5)
-    # every earlier report is a duplicate, by a chain: there is nothing to rank below them
-    rep.fit(
-        ScorerInputs.of_reports(
-            filled(make_corpus, component=["a", "b", "a", "b"]).reports, pairs_of((0, 1, 1), (1, 2, 1), (2, 3, 1))
-        )
-    )
-    assert rep.weights_ == INITIAL_WEIGHTS
 
 
 @pytest.fixture
@@ -172,17 +143,6 @@ def test_the_field_that_decides_gains_weight_and_the_one_that_misleads_loses_it(
     assert rep.weights_["product"] == INITIAL_WEIGHTS["product"]  # all reports are of one product
     scores = rep.scores(np.arange(20, 40))
     assert (scores[:, :20].argmax(axis=1) == np.arange(20)).all()
-
-
-def test_the_seed_decides_the_weights(tracker):
-    corpus, train = tracker
-    first, again, other = Rep(seed=3), Rep(seed=3), Rep(seed=4)
-    for rep in (first, again, other):
-        rep.fit(ScorerInputs.of_reports(corpus.reports, train))
-    assert first.weights_ == again.weights_
-    assert first.weights_ != other.weights_
-    again.fit(ScorerInputs.of_reports(corpus.reports, train))
-    assert first.weights_ == again.weights_
 
 
 def test_the_score_is_the_weighted_sum_of_its_features(tracker):

@@ -8,7 +8,6 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, products
 from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import EarlierReports
-from gedbd.retrieval.reports.report_features import EMPTY, UNKNOWN, CategoryEncoder
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
 from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, KnownDuplicates, Recency
 
@@ -93,12 +92,6 @@ def test_reports_agree_where_both_fill_a_field_with_the_same(make_corpus, field)
     ]
 
 
-@pytest.mark.parametrize("field", ["title", "status", "", "Component"])
-def test_an_unknown_field_is_refused(make_corpus, field):
-    with pytest.raises(ValueError, match=f"^field={field} is unknown: choose product, component, version, priority$"):
-        FieldAgreement(field).fit(ScorerInputs.of_reports(make_corpus([0, 1]).reports, NO_PAIRS))
-
-
 @pytest.mark.parametrize(
     ("component", "issue_id", "product"),
     [
@@ -131,38 +124,11 @@ def test_a_product_column_goes_before_all_else_and_a_component_loses_the_product
     assert components(corpus.reports).tolist() == ["Core/Layout", "Layout", "Layout", "Core/"]
 
 
-def test_agreement_of_products(make_corpus):
-    corpus = filled(
-        make_corpus,
-        component=["Core/Layout", "core/Print", "Shell/Layout", "Layout", "Layout", "x", ""],
-        id=["1", "2", "3", "4", "5", "SHELL-1", "YARN-1"],
-    )
-    found = scores_of(FieldAgreement("product"), corpus)
-    # "Layout" names no product; the id SHELL-1 names the one that "Shell/Layout" names
-    tied = {(0, 1), (1, 0), (2, 5), (5, 2), *((row, row) for row in (0, 1, 2, 5, 6))}
-    assert {(int(row), int(column)) for row, column in np.argwhere(found == 1)} == tied
-    assert np.isin(found, [0, 1]).all()
-
-
 def test_recency_worked_out_by_hand(make_corpus):
     found = scores_of(Recency(), make_corpus([0, 1, 2, 3], days=[3, 3, 10, 12]))
     assert found.dtype == np.float32
     expected = -np.log([[1, 1, 8, 10], [1, 1, 8, 10], [8, 8, 1, 3], [10, 10, 3, 1]])
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
-
-
-def test_without_dates_recency_counts_rows(make_corpus):
-    recency = Recency()
-    found = scores_of(recency, make_corpus([0, 1, 2, 3]))
-    np.testing.assert_allclose(found[3], -np.log([4, 3, 2, 1]), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(recency.scores(np.array([1]))[0], -np.log([2, 1, 2, 3]), rtol=1e-6, atol=1e-7)
-
-
-def test_codes_are_learned_once_and_case_does_not_matter():
-    encoder = CategoryEncoder()
-    assert encoder(["Mail", "", " mail ", "News"], learn=True).tolist() == [0, EMPTY, 0, 1]
-    assert encoder(["NEWS", "calendar", "  "], learn=False).tolist() == [1, UNKNOWN, EMPTY]
-    assert encoder(["calendar"], learn=True).tolist() == [2]
 
 
 TABLE = pd.DataFrame({"title": list("abcdef")})

@@ -57,13 +57,6 @@ def test_the_tag_has_its_weight_beside_title_and_body():
     assert "1 of 4 documents have no tag" in scorer.warnings_[-1]
 
 
-def test_a_corpus_without_tags_is_refused():
-    untagged = DOCUMENTS.assign(labels="")
-    scorer = TableVectorScorer(Lengths(), TagEncoder())
-    with pytest.raises(ValueError, match="tag"):
-        scorer.fit(ScorerInputs(untagged, untagged, NO_PAIRS))
-
-
 def test_frozen_title_and_body_score_by_the_mean_of_both_cosines():
     encoder = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=16, hidden=16, layers=1, dropout=0.0, seed=0)
     texts = table([("crash on start", "editor", ""), ("slow print", "window", "")])

@@ -1,7 +1,4 @@
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -57,12 +54,6 @@ def test_a_corpus_without_frequent_words_has_zero_vectors_and_says_so(name, titl
     assert model.warnings_[0] == f"{model.name}: no word occurs 2 times or more: all scores are 0"
 
 
-def test_gensim_that_is_missing_is_told(monkeypatch):
-    monkeypatch.setattr("gedbd.retrieval.scorers.word_vectors.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"^gensim is not installed: pip install 'gedbd\[questions\]'$"):
-        Word2Vec()
-
-
 def test_words_are_numbered_without_stop_words_and_addresses():
     vocabulary = Vocabulary()
     numbers = number_words(BODIES, vocabulary, learn=True)
@@ -112,23 +103,3 @@ def test_an_inference_is_gensims_from_a_fixed_start_whatever_came_before(name, m
     encoded = model.encode_texts([text])[0]
     np.testing.assert_allclose(encoded, expected / np.linalg.norm(expected), rtol=1e-5)
     assert (model.encode_texts(["printer printer", "", text])[2] == encoded).all()
-
-
-HASHES = """
-import hashlib
-from test_word_vectors import BODIES, MODELS, TITLES, fit
-for name in MODELS:
-    model, table = fit(name, TITLES * 2, BODIES * 2)
-    print(hashlib.sha256(model.encode(table).tobytes()).hexdigest())
-"""
-
-
-@pytest.mark.slow  # two processes that import gensim
-def test_two_processes_learn_the_same(monkeypatch):
-    printed = []
-    for seed in ("1", "2"):
-        monkeypatch.setenv("PYTHONHASHSEED", seed)
-        program = [sys.executable, "-c", HASHES]
-        printed.append(subprocess.run(program, cwd=Path(__file__).parent, capture_output=True, check=True).stdout)
-    assert printed[0] == printed[1]
-    assert len(set(printed[0].split())) == 3
