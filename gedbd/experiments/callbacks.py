@@ -277,14 +277,19 @@ class FiniteValues(Callback):
 
 
 class EpochTable(Checkpoint):
-    """Writes ``metrics.csv`` after each epoch, one row for each.
+    """Writes a row to ``metrics.csv`` after each epoch, and prints a line: loss, metrics, seconds with validation.
 
-    A resumed run continues the rows it had. This is a subclass of ``Checkpoint`` because Lightning runs their hooks
-    last, when all metrics of an epoch exist; it is listed before the checkpoints that save its rows.
+    ``(best)`` marks the best value of ``monitor`` so far. A resumed run continues the rows it had. This is a subclass
+    of ``Checkpoint`` because Lightning runs their hooks last, when all metrics of an epoch exist; it is listed before
+    the checkpoints that save its rows.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, monitor: str, console: Console) -> None:
         self.path = path
+        self.monitor = monitor
+        self.console = console
+        own_label = MONITORED_METRICS.get(monitor, metric_name(monitor.replace("/", " ")))
+        self._labels = {**SHOWN_METRICS, monitor: SHOWN_METRICS.get(monitor, own_label)}
         self.rows: list[dict[str, float]] = []
         self._reports = 0
         self._seconds = 0.0
@@ -309,7 +314,7 @@ class EpochTable(Checkpoint):
         self._validated = True
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Adds the epoch's row."""
+        """Adds the epoch's row, and prints its line."""
         # The processes encode about equally many reports, so one of them is counted.
         rate = self._reports * trainer.world_size / self._seconds
         pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
@@ -319,40 +324,11 @@ class EpochTable(Checkpoint):
         }
         values |= {"train/seconds": self._seconds, "train/reports_per_second": rate}
         self.rows.append({"epoch": trainer.current_epoch, **dict(sorted(values.items()))})
-        if trainer.is_global_zero:
-            write_csv(self.path, pd.DataFrame(self.rows))
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows so far, for the checkpoint."""
-        return {"rows": self.rows}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores the rows of the run that is resumed."""
-        self.rows = list(state_dict["rows"])
-
-
-class EpochLine(Checkpoint):
-    """Prints a line after each epoch: loss, metrics, seconds. ``(best)`` marks the best value of ``monitor`` so far."""
-
-    def __init__(self, table: EpochTable, monitor: str, console: Console) -> None:
-        self.table = table
-        self.monitor = monitor
-        own_label = MONITORED_METRICS.get(monitor, metric_name(monitor.replace("/", " ")))
-        self._labels = {**SHOWN_METRICS, monitor: SHOWN_METRICS.get(monitor, own_label)}
-        self.console = console
-        self._started = 0.0
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Starts the clock, which includes validation."""
-        self._started = time.perf_counter()
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Prints the line, in the process that writes."""
         if not trainer.is_global_zero:
             return
-        rows = self.table.rows
-        parts = {name: f"{label} {rows[-1][name]:.3f}" for name, label in self._labels.items() if name in rows[-1]}
-        *before, value = [row.get(self.monitor, math.nan) for row in rows]
+        write_csv(self.path, pd.DataFrame(self.rows))
+        parts = {name: f"{label} {values[name]:.3f}" for name, label in self._labels.items() if name in values}
+        *before, value = [row.get(self.monitor, math.nan) for row in self.rows]
         sign = -1 if direction(self.monitor) == "min" else 1
         # An epoch that only ties is no new best, as for the checkpoint; one without a validation compares as false.
         if not math.isnan(value) and not any(sign * earlier >= sign * value for earlier in before):
@@ -363,12 +339,20 @@ class EpochLine(Checkpoint):
             self.console, f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join([*parts.values(), seconds])}"
         )
 
+    def state_dict(self) -> dict[str, Any]:
+        """The rows so far, for the checkpoint."""
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restores the rows of the run that is resumed."""
+        self.rows = list(state_dict["rows"])
+
 
 class EpochProgressBar(RichProgressBar):
     """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left, loss and the best value so far.
 
     Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. All other metrics are in the
-    line that ``EpochLine`` prints.
+    line that ``EpochTable`` prints.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,6 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.experiments.callbacks import (
     AtLeastOneBatch,
     AveragedWeights,
-    EpochLine,
     EpochProgressBar,
     EpochPruning,
     EpochTable,
@@ -120,7 +119,7 @@ def trained(
 
 
 def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared: str = "val/f1") -> list[Callback]:
-    """The configured callbacks, the epoch table, the best and the last checkpoint, and the epoch's line, in this order.
+    """The configured callbacks, the table of epochs, and the best and the last checkpoint, in this order.
 
     Optuna prunes a trial by the metric ``compared``: the higher, the better.
 
@@ -138,18 +137,16 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
         save_weights_only=True,
         save_on_train_epoch_end=at_epoch_end,
     )
-    table = EpochTable(folder / "metrics.csv")
     # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others. Early stopping reads what
     # the other ones log.
     configured = configured_callbacks(cfg.callbacks, folder_of_weights)
     trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # of a job that is a trial
     return [
         *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
-        table,
+        EpochTable(folder / "metrics.csv", cfg.monitor, console),
         *([EpochPruning(int(trial_id), storage, compared)] if storage else []),
         best,
         checkpoint("last", save_on_train_epoch_end=True),
-        EpochLine(table, cfg.monitor, console),
     ]
 
 
