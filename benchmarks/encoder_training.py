@@ -27,7 +27,7 @@ from gedbd.evaluation.significance import mean_interval
 from gedbd.experiments.retrieval_system import spread
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console
-from gedbd.retrieval.ranking_metrics import per_query, rank
+from gedbd.retrieval.ranking_tasks import per_query, rank
 
 SETTINGS = [
     "experiment=best",

@@ -36,7 +36,7 @@ from gedbd.encoders.backend import encode_texts
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.prepare import prepare_data
 from gedbd.io.files import CONF_DIR
-from gedbd.retrieval.ranking_metrics import per_query, rank
+from gedbd.retrieval.ranking_tasks import per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 MINILM = str(Path(package).parent / "model")

@@ -14,7 +14,7 @@ from rich.console import Console
 from gedbd.duplicates.duplicate_system import DuplicateSystem
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
-from gedbd.retrieval.ranking_metrics import per_query
+from gedbd.retrieval.ranking_tasks import per_query
 from gedbd.sampling.batches import PairBatches, PairBatchSampler, SamplerInputs
 
 SEEDS = 3

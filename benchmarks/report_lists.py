@@ -15,8 +15,8 @@ from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
+from gedbd.retrieval.reports.report_training import Replayed, ReportHistory
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.triage.backtesting.replay import unknown_reasons
 

@@ -29,8 +29,8 @@ from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.report_history import ReportHistory
 from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.retrieval.reports.report_training import ReportHistory
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage.folder_store import compact
 from gedbd.triage.storage.index_folder import FILE

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.option_types import check_trainer
-from gedbd.experiments.sweeps.jobs import JOB_FOLDER, resumable_job
+from gedbd.experiments.sweep_jobs import JOB_FOLDER, resumable_job
 
 
 @command("train")

@@ -22,8 +22,7 @@ from gedbd.corpora.corpus import TEST
 from gedbd.encoders import export_formats
 from gedbd.encoders.export_formats import read_onnx
 from gedbd.experiments.run_folder import SCHEMA, find_run
-from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.sampling.splits import split_corpus
 

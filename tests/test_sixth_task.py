@@ -13,8 +13,7 @@ from gedbd.corpora.relevance import Links
 from gedbd.evaluation.result_tables import compare_rankings
 from gedbd.evaluation.significance import compare_means
 from gedbd.experiments.report.report_page import Section, write_report
-from gedbd.retrieval.ranking_metrics import per_query, protocol_metrics, rank_all
-from gedbd.retrieval.ranking_tasks import EarlierDocuments
+from gedbd.retrieval.ranking_tasks import EarlierDocuments, per_query, protocol_metrics, rank_all
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 NUM_REPORTS, NUM_CHANGES, NUM_TRAIN = 60, 90, 40

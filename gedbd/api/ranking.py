@@ -14,8 +14,7 @@ from omegaconf import DictConfig
 from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
 from gedbd.api.encoder import AnyEncoder, as_encoder
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.ranking_metrics import Ranking, per_query
-from gedbd.retrieval.ranking_tasks import TOP_K, RankingTask
+from gedbd.retrieval.ranking_tasks import TOP_K, Ranking, RankingTask, per_query
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 PROTOCOLS = {"earlier": "earlier", "test_pool": "test_pool_alone"}  # name: file in conf/protocol
@@ -172,7 +171,7 @@ def rank(
         from gedbd.experiments.prepare import prepare_corpus
         from gedbd.experiments.run_folder import check_corpus
         from gedbd.io.console import silence_library_logs
-        from gedbd.retrieval.ranking_metrics import rank as rank_queries
+        from gedbd.retrieval.ranking_tasks import rank as rank_queries
 
         name = scorer if isinstance(scorer, str) else type(scorer).__name__
         cfg = command_options("baseline", [f"name={name}", *words])

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.run_folder import check_corpus, check_run_folder, use_run
-from gedbd.experiments.sweeps.jobs import resumable_job
+from gedbd.experiments.sweep_jobs import resumable_job
 from gedbd.io.console import open_console
 
 

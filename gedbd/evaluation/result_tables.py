@@ -11,7 +11,7 @@ from gedbd.evaluation import figures
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH, display_name
 from gedbd.evaluation.pairwise import best_threshold, pairwise_metrics
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, f1_interval, interval_columns
-from gedbd.retrieval.ranking_metrics import Ranking, per_query, ranking_metrics
+from gedbd.retrieval.ranking_tasks import Ranking, per_query, ranking_metrics
 
 # The column of ``predictions`` with each method's scores.
 WITH_GRAPH = {TEXT_GRAPH: "score", TEXT: "score_text", FROZEN: "score_frozen"}

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.io.files import write_text
-from gedbd.retrieval.ranking_metrics import Ranking
-from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import Ranking, RankingTask
 
 GUIDE = """\
 Files for trec_eval, ir_measures and ranx. A .run file has the 100 best groups of each query, one line each, by the best

@@ -20,8 +20,7 @@ from gedbd.experiments.training_task import EvaluationResult, name_reports
 from gedbd.io.command_output import record
 from gedbd.io.console import print_line, stage
 from gedbd.io.table_files import write_csv
-from gedbd.retrieval.ranking_metrics import rank_all
-from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import RankingTask, rank_all
 from gedbd.retrieval.scorers.scorer_contract import Scorer, TwoStageScorer, pair_scores
 
 FIRST_STAGE_DEPTHS = (100, 300)

@@ -26,7 +26,7 @@ from torch import Tensor
 from gedbd.configuration.allowed_targets import check_plain, named_targets
 from gedbd.evaluation.display_names import metric_name
 from gedbd.evaluation.pairwise import METRICS
-from gedbd.experiments.sweeps.jobs import STUDY, Pruned
+from gedbd.experiments.sweep_jobs import STUDY, Pruned
 from gedbd.io.console import print_detail
 from gedbd.io.table_files import read_csv, write_csv
 

@@ -27,7 +27,7 @@ from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspac
 from gedbd.configuration.allowed_targets import check_plain
 from gedbd.configuration.command_words import option_of
 from gedbd.experiments.distributed import is_first
-from gedbd.experiments.sweeps.jobs import JOB_FOLDER, Pruned
+from gedbd.experiments.sweep_jobs import JOB_FOLDER, Pruned
 from gedbd.io.files import corpus_name, read_object, write_text
 
 STORED = "wandb.json"  # in the run folder: id, name and group of its W&B run

@@ -33,7 +33,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.run_folder import check_corpus, read_saved, saved_options
-from gedbd.experiments.sweeps.jobs import JOB_FOLDER
+from gedbd.experiments.sweep_jobs import JOB_FOLDER
 from gedbd.io.checksums import check_whole, checksum, note_checksums, noted_checksums
 from gedbd.io.console import first_line, open_console, print_line
 from gedbd.io.files import replacing

@@ -15,8 +15,7 @@ from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
 from gedbd.experiments.distributed import join
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.experiments.training_task import EvaluationResult, TrainingSystem, WholeBatchData, name_reports
-from gedbd.retrieval.ranking_metrics import Ranking, protocol_metrics, rank_all
-from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, protocol_metrics, rank_all
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 

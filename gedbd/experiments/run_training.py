@@ -51,10 +51,10 @@ from gedbd.experiments.resuming import (
 )
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import report, show_verdict
-from gedbd.experiments.sweeps.jobs import TRIAL
+from gedbd.experiments.sweep_jobs import TRIAL
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
-from gedbd.retrieval.ranking_metrics import metric_names
+from gedbd.retrieval.ranking_tasks import metric_names
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from gedbd.experiments.callbacks import value_of_best
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.resuming import check_resumable, readable_checkpoint
 from gedbd.experiments.run_folder import read_config
-from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_status, write_status
+from gedbd.experiments.sweep_jobs import FINISHED, JobStatus, read_status, write_status
 from gedbd.experiments.training_task import Task
 from gedbd.io.command_output import print_table, record, recorded_part
 from gedbd.io.console import open_console
@@ -84,7 +84,7 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         The table of ``seeds.csv``; ``val_f1`` is F1 of the best checkpoint, ``val_value`` the value that a task without
         F1 returns.
     """
-    from gedbd.experiments.sweeps.sweep_table import shown_metrics
+    from gedbd.experiments.sweep_table import shown_metrics
 
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):

@@ -25,8 +25,7 @@ from gedbd.configuration.command_words import section_of
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.display_names import display_name
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.retrieval.ranking_metrics import Ranking
-from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import Ranking, RankingTask
 
 # The sections of ``conf/train.yaml`` that a training by Lightning reads.
 TRAINING_SECTIONS = frozenset({"trainer", "callbacks", "monitor", "patience", "ckpt_path"})

@@ -9,7 +9,7 @@ from gedbd.corpora.fields import tags_of
 from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
+from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors
 from gedbd.text.words import without_stop_words
 
 Form = Literal["separate", "joined"]

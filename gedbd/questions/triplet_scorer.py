@@ -13,9 +13,8 @@ from gedbd.questions.question_data import QuestionsDataModule
 from gedbd.questions.question_negatives import Negatives
 from gedbd.questions.question_system import QuestionsSystem, check_head, make_head
 from gedbd.questions.question_vectors import read_questions
-from gedbd.retrieval.scorers.dense_scorer import cosines
+from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors, cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
-from gedbd.retrieval.scorers.table_vectors import TableVectors, TagVectors
 
 
 class TripletScorer(Scorer):

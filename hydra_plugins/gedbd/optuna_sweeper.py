@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command_words import quoted_text
-from gedbd.experiments.sweeps.jobs import FINISHED, PRUNED, STUDY, TRIAL, read_status
+from gedbd.experiments.sweep_jobs import FINISHED, PRUNED, STUDY, TRIAL, read_status
 from gedbd.io.console import open_console, print_line
 
 if TYPE_CHECKING:

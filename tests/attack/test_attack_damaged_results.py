@@ -20,8 +20,8 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.callbacks import value_of_best
 from gedbd.experiments.run_folder import Run, check_corpus
 from gedbd.experiments.seeds import summarise_seeds
-from gedbd.experiments.sweeps.jobs import FINISHED, JobStatus, read_jobs, read_status, write_status
-from gedbd.experiments.sweeps.sweep_table import show_jobs
+from gedbd.experiments.sweep_jobs import FINISHED, JobStatus, read_jobs, read_status, write_status
+from gedbd.experiments.sweep_table import show_jobs
 from gedbd.io.files import replacing, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.triage_model import TriageModel

@@ -29,7 +29,7 @@ from gedbd.experiments.loggers import read_stored
 from gedbd.experiments.resuming import WholeCheckpointIO, resumed_options
 from gedbd.experiments.run_folder import CONFIG, SCHEMA, VERSIONS, Run, find_run, read_saved, save_run, saved_options
 from gedbd.experiments.run_folder import MATCHING as MATCHING_FILE
-from gedbd.experiments.sweeps.jobs import STUDY
+from gedbd.experiments.sweep_jobs import STUDY
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.index_folder import CACHE, FILE

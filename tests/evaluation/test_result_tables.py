@@ -22,8 +22,7 @@ from gedbd.evaluation.result_tables import (
     verdict_on_pairs,
 )
 from gedbd.evaluation.significance import Comparison
-from gedbd.retrieval.ranking_metrics import rank
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank
 
 
 def table(part: str, score: list[float], text: list[float], frozen: list[float], label: list[int]) -> pd.DataFrame:

@@ -6,8 +6,7 @@ import pytest
 from small_reports import PrecomputedScores
 
 from gedbd.evaluation.trec import write_qrels, write_run
-from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import SCHEMA as FEEDBACK_SCHEMA
+from gedbd.experiments import sweep_jobs
 from gedbd.experiments.run_folder import (
     CAPTIONS,
     CONFIG,
@@ -34,9 +35,7 @@ from gedbd.experiments.run_folder import (
     VERSIONS,
 )
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
-from gedbd.experiments.sweeps import jobs as sweep_jobs
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS
+from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.term_index import TermIndex
 from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.storage import folder_store

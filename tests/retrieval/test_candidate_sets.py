@@ -10,7 +10,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.candidate_sets import find_candidate_sets
-from gedbd.retrieval.ranking_metrics import rank
+from gedbd.retrieval.ranking_tasks import rank
 
 NUM = 150  # more than two blocks of queries
 TINY = {"name": "tiny", "pooling": "mean", "dim": 8, "max_tokens": 32, "hidden": 16, "layers": 1, "dropout": 0.0}

@@ -6,8 +6,7 @@ from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
-from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import Constant
 from gedbd.sampling.pairs import positive_pairs

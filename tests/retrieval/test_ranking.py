@@ -8,15 +8,17 @@ from small_reports import PrecomputedScores
 from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.retrieval.ranking_metrics import (
+from gedbd.retrieval.ranking_tasks import (
     MAX_DEPTH,
+    TOP_K,
+    EarlierReports,
     Ranking,
+    ReportPool,
     metric_names,
     per_query,
     rank,
     ranking_metrics,
 )
-from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, ReportPool
 from gedbd.retrieval.scorers.scorer_contract import BLOCK
 
 WINDOWS = [None, 3, 12]

@@ -4,14 +4,11 @@ import pytest
 from small_reports import PrecomputedScores
 
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.retrieval.ranking_metrics import rank
 from gedbd.retrieval.ranking_tasks import (
-    EARLIER_WORDS,
     CandidateSets,
     EarlierDocuments,
-    EarlierReports,
-    ReportPool,
     generic_words,
+    rank,
     words_of,
 )
 
@@ -45,9 +42,7 @@ def test_candidate_sets_of_one_table_with_groups():
     assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [1, 1]
 
 
-def test_words_come_from_the_run_or_are_known_or_generic():
-    assert words_of("earlier", {}) == EARLIER_WORDS == EarlierReports.words
-    assert words_of("test_pool", {}) == ReportPool.words
+def test_words_come_from_the_run_or_are_generic():
     assert words_of("by_week", {}) == generic_words("by_week")
     stored = {"by_week": {"heading": "Weekly", "unit": "weeks", "against": "a week"}, "earlier": {"unit": "files"}}
     assert words_of("by_week", stored).heading == "Weekly"

@@ -11,8 +11,7 @@ from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
 from gedbd.experiments.run_folder import Run
 from gedbd.io.console import stage
-from gedbd.retrieval.ranking_metrics import per_query
-from gedbd.retrieval.ranking_tasks import metric_prefix
+from gedbd.retrieval.ranking_tasks import metric_prefix, per_query
 
 TESTS = (
     "95%: paired bootstrap over duplicate groups; p: Wilcoxon's signed-rank test over queries, two-sided, so there is"

@@ -12,8 +12,7 @@ from gedbd.configuration.command_words import option_of
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, interval_columns
 from gedbd.experiments.run_folder import Run
-from gedbd.retrieval.ranking_metrics import per_query
-from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords
+from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords, per_query
 
 # Options that change no number, or that the name and the contents of the corpus or the name of a baseline stand for.
 NO_SETTING = (

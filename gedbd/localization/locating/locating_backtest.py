@@ -187,7 +187,7 @@ def rank_candidates(
 ) -> dict[str, object]:
     """The result of one report.
 
-    Unlike in ``gedbd.retrieval.ranking_metrics.rank``, scores are compared in double precision, and relevant documents
+    Unlike in ``gedbd.retrieval.ranking_tasks.rank``, scores are compared in double precision, and relevant documents
     that a system does not rank lower the average precision.
 
     Args:

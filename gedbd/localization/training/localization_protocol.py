@@ -13,8 +13,8 @@ import numpy as np
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.retrieval.ranking_tasks import EarlierDocuments, count_earlier
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
+from gedbd.retrieval.ranking_tasks import EarlierDocuments
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, count_earlier
 
 MIN_REPORTS = 10
 TOP_K = (1, 3, 5, 10, 20, 100)

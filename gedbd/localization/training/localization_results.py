@@ -14,8 +14,7 @@ from gedbd.evaluation.significance import compare_means, interval_columns
 from gedbd.io.console import print_line, track
 from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod
 from gedbd.localization.training.localization_protocol import Level
-from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
-from gedbd.retrieval.ranking_tasks import RankingTask
+from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 PRECISION_AT = (1, 3, 5)

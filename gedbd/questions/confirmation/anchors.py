@@ -22,7 +22,7 @@ from gedbd.questions.confirmation.link_history import (
 )
 from gedbd.questions.confirmation.regression_methods import AnchorData
 from gedbd.questions.question_vectors import TitleBody
-from gedbd.retrieval.scorers.table_vectors import TagVectors
+from gedbd.retrieval.scorers.dense_scorer import TagVectors
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)

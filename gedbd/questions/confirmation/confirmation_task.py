@@ -17,7 +17,7 @@ from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.questions.confirmation.anchors import assemble
 from gedbd.questions.confirmation.confirmation_results import MEDIAN, measure, write_result
 from gedbd.questions.confirmation.regression_methods import RegressionMethod
-from gedbd.retrieval.scorers.table_vectors import TagVectors
+from gedbd.retrieval.scorers.dense_scorer import TagVectors
 from gedbd.sampling.splits import split_corpus
 
 

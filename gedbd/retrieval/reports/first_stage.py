@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.report_features import TERM_KINDS, ReportFeatures
+from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore, ReportFeatures
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 

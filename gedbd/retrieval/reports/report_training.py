@@ -1,18 +1,173 @@
-"""Trains rankers of reports on the queries of a history whose duplicates are known."""
+"""Replays a tracker's history, and trains rankers of reports on the queries whose duplicates are known."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import TRAIN, VAL, Corpus
+from gedbd.io.console import item_progress
+from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists
 from gedbd.retrieval.feature_ranker import ModelOptions
-from gedbd.retrieval.reports.report_history import Replayed, ReportHistory
+from gedbd.retrieval.growing_arrays import RaggedArray
+from gedbd.retrieval.inverted_index import Vocabulary
+from gedbd.retrieval.reports.candidate_features import candidate_features
+from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
+from gedbd.retrieval.reports.first_stage import FirstStage, GrowingGroups, KnownGroups, QueryScores, find_candidates
 from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
+from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
+
+Result = TypeVar("Result")
+BLOCK_QUERIES = 64  # reports that are replayed at once
+MIN_PARALLEL_QUERIES = 1000  # to start processes for fewer takes longer than they save
+
+
+class Replayed(NamedTuple):
+    """The candidates of one report of a history."""
+
+    row: int  # the report
+    group: np.ndarray  # ``(C,)`` the candidates: groups as they were known before the report
+    best: np.ndarray  # ``(C,)`` the report of each group that speaks most for it
+    features: np.ndarray  # ``(C, F)``, see ``candidate_features``
+    right: np.ndarray  # ``(C,)`` bool: a member of the group is a duplicate of the report
+
+
+class ReportHistory:
+    """The reports of a tracker in the order of time. No later report is a candidate, nor counts in word statistics.
+
+    Args:
+        features: N reports.
+        links: ``(2, L)`` rows of reports that are known to be duplicates, see ``GrowingGroups``.
+        group: ``(N,)`` duplicate group of each, which says what is right.
+    """
+
+    def __init__(self, features: ReportFeatures, links: np.ndarray, group: np.ndarray) -> None:
+        # One array for each kind of terms is pickled in less time than many.
+        nothing = np.empty(0, dtype=np.int32)
+        flat = {kind: RaggedArray.of(texts, nothing) for kind, texts in features.terms.items()}
+        self.features = replace(features, terms=flat)
+        # One store for all rows: the replay of a row looks at the rows before it alone.
+        self.store = FeatureStore(features.vectors.shape[1])
+        self.store.add(features)
+        self.group = group
+        self._growing = GrowingGroups(links, len(features))
+
+    @classmethod
+    def of_reports(
+        cls, reports: pd.DataFrame, vectors: np.ndarray, links: np.ndarray, group: np.ndarray
+    ) -> "ReportHistory":
+        """The history of a table of N reports with ``(N, D)`` unit rows."""
+        return cls(FeatureEncoder(Vocabulary()).encode(reports, vectors, learn=True), links, group)
+
+    @classmethod
+    def of_corpus(cls, corpus: Corpus, vectors: np.ndarray) -> "ReportHistory":
+        """The history of a corpus; without known links, reports are linked to the master of their group."""
+        if corpus.links is not None:
+            links = corpus.links.pairs
+        else:
+            rows = np.flatnonzero(corpus.group != np.arange(len(corpus)))
+            links = np.stack([rows, corpus.group[rows]])
+        return cls.of_reports(corpus.reports, vectors, links, corpus.group)
+
+    def with_vectors(self, vectors: np.ndarray) -> "ReportHistory":
+        """The same history with other vectors, ``(N, D)`` unit rows."""
+        other = copy(self)
+        other.features = replace(self.features, vectors=vectors)
+        other.store = self.store.with_vectors(vectors)
+        return other
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def duplicates(self) -> np.ndarray:
+        """Rows of the reports that have an earlier duplicate, ascending."""
+        return np.flatnonzero(self.group < np.arange(len(self)))
+
+    def known_before(self, row: int) -> KnownGroups:
+        """The groups that are known before a report."""
+        return self._growing.before(row)
+
+    def find(self, row: int, rough: np.ndarray | None = None) -> FirstStage:
+        """The candidates of a report, without their features.
+
+        Args:
+            row: The report.
+            rough: ``(row,)`` float32 its cosines, whose last bits may be others; None to compute them.
+        """
+        query = self.features[row]
+        if rough is None:
+            rough = self.features.vectors[:row] @ query.vectors[0]
+        cosines = RoughScores(rough, error=ROUNDING)
+        return find_candidates(QueryScores(self.store, query, self.known_before(row), rough=cosines))
+
+    def replay_block(self, rows: Sequence[int]) -> list[Replayed]:
+        """The candidates of some reports at once; each is what it is in any other block."""
+        if not len(rows):
+            return []
+        vectors = self.features.vectors
+        # One product of matrices takes a fraction of the time of a product for each report.
+        rough = vectors[rows] @ vectors[: max(rows)].T
+        candidates = [self.find(row, cosines[:row]) for row, cosines in zip(rows, rough, strict=True)]
+        features = candidate_features(candidates)
+        return [
+            Replayed(row, first.group, first.row, table, self._is_right(row, first))
+            for row, first, table in zip(rows, candidates, features, strict=True)
+        ]
+
+    def _is_right(self, row: int, candidates: FirstStage) -> np.ndarray:
+        """Whether each candidate of a report, a group, has a duplicate of it, ``(C,)`` bool."""
+        if not len(candidates.row):
+            return np.zeros(0, dtype=bool)
+        is_duplicate = self.group[candidates.member] == self.group[row]
+        return np.asarray(np.logical_or.reduceat(is_duplicate, np.cumsum(candidates.sizes) - candidates.sizes))
+
+    def replay(
+        self, rows: Iterable[int], label: str = "replay", num_processes: int | None = None
+    ) -> Iterator[Replayed]:
+        """The candidates of some reports, with a progress bar; see ``replay_with``."""
+        return self.replay_with(_unchanged, rows, label, num_processes)
+
+    def replay_with(
+        self,
+        compute: Callable[[Replayed], Result],
+        rows: Iterable[int],
+        label: str = "replay",
+        num_processes: int | None = None,
+    ) -> Iterator[Result]:
+        """What is computed of the candidates of each of some reports, with a progress bar.
+
+        Args:
+            compute: Computes it, in another process perhaps: it and its results can be pickled.
+            rows: The reports. The work is quickest if they ascend.
+            label: Of the progress bar.
+            num_processes: They share the work; the results are the same to the bit for any number. None for as many as
+                there are cores, and for one if there are fewer than ``MIN_PARALLEL_QUERIES`` reports.
+        """
+        chosen = [int(row) for row in rows]
+        if num_processes is None and len(chosen) < MIN_PARALLEL_QUERIES:
+            num_processes = 1
+        blocks = [chosen[start : start + BLOCK_QUERIES] for start in range(0, len(chosen), BLOCK_QUERIES)]
+        with item_progress("reports") as progress:
+            computed = map_in_processes(partial(_compute_block, self, compute), blocks, num_processes)
+            results = chain.from_iterable(computed)
+            yield from progress.track(results, total=len(chosen), description=label)
+
+
+def _compute_block(history: ReportHistory, compute: Callable[[Replayed], Result], rows: Sequence[int]) -> list[Result]:
+    return [compute(replayed) for replayed in history.replay_block(rows)]
+
+
+def _unchanged(replayed: Replayed) -> Replayed:
+    return replayed
+
 
 MAX_CANDIDATES = 100  # of a training query, in the order of the first stage: those below teach little
 MIN_STOPPING_QUERIES = 100  # with fewer, the number of rounds is not chosen by the latest ones

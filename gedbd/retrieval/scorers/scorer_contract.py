@@ -10,7 +10,6 @@ import pandas as pd
 
 from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
 from gedbd.io.console import track
-from gedbd.retrieval.ranking_tasks import count_earlier
 
 BLOCK = 64
 MIN_PROGRESS_BLOCKS = 10
@@ -197,3 +196,16 @@ def linked_groups(train: pd.DataFrame, num_documents: int) -> np.ndarray:
     """The groups that the positive ones of some pairs form, ``(N,)``; a document in none of them is its own group."""
     links = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
     return find_groups(links, num_documents)
+
+
+def count_earlier(created_at: pd.Series, before: pd.Series) -> np.ndarray:
+    """Number of documents created before each query, ``(Q,)``; all N if either table lacks dates.
+
+    Args:
+        created_at: ``(N,)`` creation dates of the documents, ascending.
+        before: ``(Q,)`` creation dates of the queries.
+    """
+    if created_at.isna().any() or before.isna().any():
+        return np.full(len(before), len(created_at), dtype=np.int64)
+    # "left": a document of the same time is not earlier.
+    return np.asarray(created_at.searchsorted(before, side="left"), dtype=np.int64)

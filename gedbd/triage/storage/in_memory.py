@@ -11,15 +11,15 @@ import pandas as pd
 
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.first_stage import KnownGroups
-from gedbd.retrieval.reports.report_features import (
+from gedbd.retrieval.reports.feature_store import (
     FIELDS,
     TERM_KINDS,
     CategoryEncoder,
     FeatureEncoder,
+    FeatureStore,
     ReportFeatures,
 )
+from gedbd.retrieval.reports.first_stage import KnownGroups
 from gedbd.triage.storage.index_store import FeatureRow, IndexStore, StoredVocabulary, check_features
 from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 

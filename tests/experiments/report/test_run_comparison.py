@@ -12,8 +12,7 @@ from small_reports import PrecomputedScores
 from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.experiments.report.run_comparison import compare_runs, describe_matches, readable
 from gedbd.experiments.run_folder import SCHEMA, Run
-from gedbd.retrieval.ranking_metrics import metric_names, rank
-from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports
+from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, metric_names, rank
 
 TEXT_GRAPH, TEXT = "text_graph", "text"
 NAMES = {TEXT_GRAPH: "score", TEXT: "score_text"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from gedbd.experiments.sweeps.jobs import Pruned, read_jobs, resumable_job
+from gedbd.experiments.sweep_jobs import Pruned, read_jobs, resumable_job
 
 
 def states(folder: Path) -> list[str]:

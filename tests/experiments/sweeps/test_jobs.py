@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 import gedbd.commands.baseline
 import gedbd.train
 from gedbd.experiments.seeds import summarise_seeds
-from gedbd.experiments.sweeps.jobs import (
+from gedbd.experiments.sweep_jobs import (
     FAILED,
     FINISHED,
     INTERRUPTED,
@@ -29,7 +29,7 @@ from gedbd.experiments.sweeps.jobs import (
     read_jobs,
     write_status,
 )
-from gedbd.experiments.sweeps.sweep_table import show_jobs, shown_metrics
+from gedbd.experiments.sweep_table import show_jobs, shown_metrics
 from gedbd.io.console import open_console
 from hydra_plugins.gedbd.optuna_sweeper import distribution
 

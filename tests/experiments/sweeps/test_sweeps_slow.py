@@ -12,7 +12,7 @@ import pytest
 from fake_jobs import states
 from omegaconf import OmegaConf
 
-from gedbd.experiments.sweeps.jobs import (
+from gedbd.experiments.sweep_jobs import (
     FINISHED,
     INTERRUPTED,
     read_jobs,

@@ -26,8 +26,7 @@ from gedbd.localization.training.localization_results import (
     ranking_table,
     results_table,
 )
-from gedbd.retrieval.ranking_metrics import Ranking, per_query, rank
-from gedbd.retrieval.ranking_tasks import EarlierDocuments
+from gedbd.retrieval.ranking_tasks import EarlierDocuments, Ranking, per_query, rank
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 

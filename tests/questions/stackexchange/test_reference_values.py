@@ -16,8 +16,7 @@ from hydra.utils import instantiate
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import title_description
 from gedbd.questions.stackexchange.reader import read_stackexchange
-from gedbd.retrieval.ranking_metrics import rank, ranking_metrics
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs

@@ -5,9 +5,8 @@ import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import FeatureStore
-from gedbd.retrieval.reports.report_features import FeatureEncoder, ReportFeatures
-from gedbd.retrieval.reports.report_history import ReportHistory
+from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
+from gedbd.retrieval.reports.report_training import ReportHistory
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 WORDS = ["crash", "paste", "picture", "mail", "lost", "folder", "slow", "start", "menu", "print", "sync", "login"]

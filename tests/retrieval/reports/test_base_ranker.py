@@ -6,7 +6,6 @@ import pytest
 
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import (
     BASE_FEATURES,
     ReportRanker,
@@ -14,7 +13,7 @@ from gedbd.retrieval.reports.report_ranker import (
     sample_of,
     with_base,
 )
-from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
+from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, fit_ranker
 
 
 def linear(base=None, trained_on=(), **weights):

@@ -8,9 +8,8 @@ from small_reports import hand_made, some_features, some_links, stored
 
 from gedbd.retrieval.reports import feature_store, vector_table
 from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS, TIMES, FeatureStore
 from gedbd.retrieval.reports.first_stage import GrowingGroups, KnownGroups, QueryScores, find_candidates
-from gedbd.retrieval.reports.report_features import FIELDS, TERM_KINDS, TIMES
 from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encode_vectors
 
 

@@ -5,8 +5,8 @@ import pytest
 from small_reports import hand_made, some_features, stored
 
 from gedbd.retrieval.reports import first_stage
+from gedbd.retrieval.reports.feature_store import TERM_KINDS
 from gedbd.retrieval.reports.first_stage import KnownGroups, QueryScores, find_candidates
-from gedbd.retrieval.reports.report_features import TERM_KINDS
 
 NONE = dict.fromkeys(first_stage.DEPTHS, 0)
 

@@ -9,13 +9,11 @@ from small_reports import hand_made, some_history, some_links, some_reports
 
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.feature_store import FeatureStore
+from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.report_features import TERM_KINDS
-from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.report_scorer import LearntReports
-from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker
+from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, fit_ranker
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 QUICK = RankerOptions(rounds=15, num_seeds=1)

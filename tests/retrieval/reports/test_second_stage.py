@@ -5,9 +5,8 @@ import pytest
 
 from gedbd.retrieval.reports import report_scorer
 from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_history import Replayed
 from gedbd.retrieval.reports.report_scorer import ReportText, SecondStage, pair_columns
-from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.retrieval.reports.report_training import RankerOptions, Replayed
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")

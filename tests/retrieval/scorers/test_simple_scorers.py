@@ -6,8 +6,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, products
-from gedbd.retrieval.ranking_metrics import rank
-from gedbd.retrieval.ranking_tasks import EarlierReports
+from gedbd.retrieval.ranking_tasks import EarlierReports, rank
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
 from gedbd.retrieval.scorers.simple_scorers import Closure, Constant, FieldAgreement, KnownDuplicates, Recency
 

@@ -7,8 +7,8 @@ import pytest
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.questions.question_vectors import TitleBody
+from gedbd.retrieval.scorers.dense_scorer import TableVectorScorer, TagOverlap, TagSimilarity
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-from gedbd.retrieval.scorers.table_vectors import TableVectorScorer, TagOverlap, TagSimilarity
 
 NO_PAIRS = pd.DataFrame({"query": [], "document": [], "label": []}, dtype=np.int64)
 

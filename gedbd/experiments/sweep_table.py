@@ -14,7 +14,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from gedbd.configuration.command_words import quoted_text
-from gedbd.experiments.sweeps.jobs import FAILED, FINISHED, LOG_FILE, PRUNED, JobStatus, read_jobs, read_status
+from gedbd.experiments.sweep_jobs import FAILED, FINISHED, LOG_FILE, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.io.command_output import finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.table_files import read_csv, write_csv

@@ -1,1 +1,0 @@
-"""Sweeps: their jobs, launchers and sweepers."""
