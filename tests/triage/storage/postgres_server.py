@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -87,7 +88,7 @@ def running_server():
         yield Server(programs, port)
     finally:
         if server is not None:
-            server.send_signal(2)  # SIGINT: it disconnects all clients
+            server.send_signal(signal.SIGQUIT)  # at once: nobody needs the data any more
             server.wait(20)
         shutil.rmtree(folder, ignore_errors=True)
 

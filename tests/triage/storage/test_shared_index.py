@@ -54,19 +54,6 @@ def test_components_are_named_from_the_most_similar(both):
     assert "ne" in expected[0].lower()
 
 
-def test_a_component_among_others_passes_the_filter(both):
-    added = [some_report(70, component="UI parts, Net"), some_report(71, component="net, UI parts, more")]
-    for index in both:
-        index.add(added)
-        for name, ids in {"ui PARTS ": {"70", "71"}, "more": {"71"}, "parts": set(), "net, ui parts": {"71"}}.items():
-            found = index.search(some_report(70, issue_id=""), 50, Filters(component=name))
-            assert {match.best.issue_id for match in found} == ids
-    net = Filters(component="net")
-    expected, found = ([one.members for one in index.search(Report("crash"), 50, net)] for index in both)
-    assert expected == found
-    assert {("70",), ("71",)} < set(found)
-
-
 def assert_same(both, top_k=50):
     """The two indexes hold the same and answer the same."""
     file, shared = both
@@ -80,21 +67,6 @@ def assert_same(both, top_k=50):
         assert [one.explanation for one in found] == [one.explanation for one in expected]
         np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], atol=1e-6)
         assert [one.probability for one in found] == pytest.approx([one.probability for one in expected])
-
-
-def test_it_answers_as_the_files(both):
-    assert_same(both)
-    assert both[1].name == "small"
-    assert both[1].get("3") == both[0].get("3")
-    assert both[1].get("nonesuch") is None
-    for index in both:
-        found = index.known_duplicates([str(number) for number in range(COUNT)] + ["nonesuch"])
-        assert {one: others for one, others in found.items() if others} == {
-            **{one: {"3", "7", "13"} - {one} for one in ("3", "7", "13")},
-            **{one: {"5", "15"} - {one} for one in ("5", "15")},
-            **{one: {"30", "40", "41", "52"} - {one} for one in ("30", "40", "41", "52")},
-        }
-        assert list(index.get_many(["3", "nonesuch"])) == ["3"]
 
 
 def test_other_languages(tmp_path, url, reader):
@@ -111,7 +83,8 @@ def test_other_languages(tmp_path, url, reader):
         index.close()
 
 
-def test_it_answers_as_the_files_after_changes(both):
+def test_it_answers_as_the_files_before_and_after_changes(both):
+    assert_same(both)
     added = [some_report(number) for number in range(COUNT, COUNT + 5)]
     edited = [some_report(4, title="menu in the menu"), some_report(30, component="new", resolved_at=None)]
     changes = [
