@@ -21,8 +21,8 @@ from gedbd.corpora.corpus import OUTSIDE, TEST, TRAIN, VAL, Corpus
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
 from gedbd.retrieval.reports.report_training import RankerOptions, ReportHistory
-from gedbd.triage.backtesting.replay import learn, learn_probability
-from gedbd.triage.clusters import LikelyPairs, complete_link, find_likely_pairs
+from gedbd.triage.backtesting.history_replay import learn, learn_probability
+from gedbd.triage.report_clusters import LikelyPairs, complete_link, find_likely_pairs
 from gedbd.triage.triage_model import TriageModel
 
 FIFTHS = {"older": (0.45, 0.6, 0.8), "newest": (0.6, 0.8, 1.0)}  # where validation, test, and what is unseen begin

@@ -20,7 +20,7 @@ from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, m
 import gedbd
 from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker
 from gedbd.retrieval.reports.report_training import fit_ranker
-from gedbd.triage.backtesting.replay import folds
+from gedbd.triage.backtesting.history_replay import folds
 from gedbd.triage.triage_model import (
     DEFAULT_CONFIDENCE,
     NUM_COMPARED,

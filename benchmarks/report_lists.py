@@ -18,7 +18,7 @@ from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
 from gedbd.retrieval.reports.report_training import Replayed, ReportHistory
 from gedbd.retrieval.scorers.dense_scorer import cosines
-from gedbd.triage.backtesting.replay import unknown_reasons
+from gedbd.triage.backtesting.history_replay import unknown_reasons
 
 PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.

@@ -72,9 +72,9 @@ def __getattr__(name: str) -> Any:
         return version("gedbd")
     if name not in _MODULES:
         raise AttributeError(f"module 'gedbd' has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from run_commands import commands_in
 
 from gedbd.io.command_output import json_output
 from gedbd.triage.backtesting.backtest_run import record_backtest
-from gedbd.triage.backtesting.suggestions import Backtest, read_suggestions, tables_of
+from gedbd.triage.backtesting.measured_suggestions import Backtest, read_suggestions, tables_of
 from gedbd.triage.triage_model import TriageModel
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,13 @@ from small_tracker import CONFIDENCE, RANKER
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.triage.backtesting.backtest_run import PageFacts, write_backtest, write_to_judge
-from gedbd.triage.backtesting.suggestions import Backtest, Suggestions, tables_of, target_results, targets_table
+from gedbd.triage.backtesting.measured_suggestions import (
+    Backtest,
+    Suggestions,
+    tables_of,
+    target_results,
+    targets_table,
+)
 from gedbd.triage.triage_model import TriageModel
 
 pytestmark = pytest.mark.integration

@@ -16,7 +16,7 @@ from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
     from gedbd.experiments.prepare import EncodedCorpus
-    from gedbd.triage.backtesting.suggestions import Backtest
+    from gedbd.triage.backtesting.measured_suggestions import Backtest
 
 
 @dataclass(frozen=True, repr=False)

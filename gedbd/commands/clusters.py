@@ -20,7 +20,7 @@ def main(cfg: DictConfig) -> None:
         raise ValueError(f"top_k={cfg.top_k} must be 1 or more")
     if cfg.file and not Path(cfg.file).is_file():
         raise ValueError(f"file={cfg.file}: no such file")
-    from gedbd.triage.clusters import run_clusters
+    from gedbd.triage.report_clusters import run_clusters
 
     run_clusters(folder, cfg.threshold, cfg.top_k, Path(cfg.file) if cfg.file else None, open_console())
 

@@ -3,13 +3,11 @@
 import sys
 from contextlib import redirect_stdout
 from importlib.util import find_spec
-from pathlib import Path
 
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.io.console import open_console, print_detail
-from gedbd.triage.storage.index_folder import check_index
 
 
 @command("mcp")
@@ -17,7 +15,6 @@ def main(cfg: DictConfig) -> None:
     """Opens the index for reading, and answers requests on standard input until it is closed."""
     if find_spec("mcp") is None:
         raise ValueError("mcp is not installed: pip install 'gedbd[mcp]'")
-    check_index(Path(cfg.index))
     # Standard output carries the protocol only.
     with redirect_stdout(sys.stderr), gc_paused():
         from gedbd.service.mcp_server import serve_stdio

@@ -28,7 +28,7 @@ FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"
 
 
-class BacktestStep(Protocol):
+class FinalBacktest(Protocol):
     """The backtest that ends a training, with its own options."""
 
     def options(self, cfg: DictConfig, weights: str) -> DictConfig:
@@ -61,7 +61,7 @@ class BestTask:
     Args:
         training: The task that trains the encoder, as in ``conf/task``.
         refit: Train again on the validation part too.
-        backtest: The ``BacktestStep``, with options of ``conf/backtest.yaml``.
+        backtest: A ``FinalBacktest``, with options of ``conf/backtest.yaml``.
         baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
             encoder before or after its training.
     """
@@ -74,7 +74,7 @@ class BestTask:
                 raise ValueError(f"task.baselines.{name}={encoder} is unknown: choose before or after")
         self.training: SystemTask = instantiate(training)
         self.second_training: SystemTask | None = instantiate(training, refit=True) if refit else None
-        self.backtest: BacktestStep = instantiate(backtest, _recursive_=False)
+        self.backtest: FinalBacktest = instantiate(backtest, _recursive_=False)
         self.ranker = backtest.ranker
         self.baselines = baselines
 

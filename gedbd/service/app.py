@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from gedbd.corpora.bug_report import Filters, Match, Report, check_report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.service.duplicate_suggestions import count_outcomes
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.middleware import Metrics, MetricsMiddleware, RequestGuard
 from gedbd.service.schemas import (
@@ -52,7 +53,6 @@ from gedbd.service.schemas import (
     WithdrawResponse,
     match_response,
 )
-from gedbd.service.suggestions import count_outcomes
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook import Webhook, as_unavailable, webhook_router

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.corpora.urls import web_url
-from gedbd.service.comments import MARKER
 from gedbd.service.event_table import EventTable
+from gedbd.service.github_comments import MARKER
 from gedbd.service.schemas import Date, Description, ShortText
 from gedbd.triage.stored_index import StoredIndex
 

@@ -33,7 +33,6 @@ from gedbd.corpora.bug_report import (
     Filters,
     Report,
     State,
-    check_report,
     state_of,
 )
 from gedbd.corpora.urls import web_url
@@ -71,7 +70,7 @@ def as_id(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# The schema only documents the limits; ``check_report`` enforces them, with the length of the text in the error.
+# The schema only documents the limits; the search enforces them, with the length of the text in the error.
 Title = Annotated[str, Field(json_schema_extra={"maxLength": MAX_TITLE_LENGTH})]
 Description = Annotated[str, Field(json_schema_extra={"maxLength": MAX_DESCRIPTION_LENGTH})]
 ReportId = Annotated[str, BeforeValidator(as_id)]
@@ -205,7 +204,6 @@ def find_duplicates(index: StoredIndex, arguments: FindInput) -> FindAnswer:
         raise ValueError("title, description and id are given: search by a text or by an id, and leave the other out")
     else:
         report = stored_report(index, arguments.id)
-    check_report(report)
     matches = index.search(report, arguments.top_k, Filters(component=arguments.component))
     if arguments.component is not None and not matches:
         known = index.components_like(arguments.component, MAX_COMPONENTS)
@@ -294,7 +292,7 @@ def index_fields(index: StoredIndex) -> dict[str, Any]:
 
 def report_fields(report: Report, members: Sequence[str]) -> dict[str, Any]:
     """The values of ``ReportFields``; ``members`` are the ids of its group of duplicates, the oldest first."""
-    others = [member for member in members if member != report.issue_id]
+    duplicates = [member for member in members if member != report.issue_id]
     is_oldest = not members or members[0] == report.issue_id
     return {
         "id": report.issue_id,
@@ -304,7 +302,7 @@ def report_fields(report: Report, members: Sequence[str]) -> dict[str, Any]:
         "resolved_at": report.resolved_at,
         "created_at": report.created_at,
         "duplicate_of": None if is_oldest else members[0],
-        "known_duplicates": others[:MAX_SHOWN_IDS],
+        "known_duplicates": duplicates[:MAX_SHOWN_IDS],
     }
 
 

@@ -21,8 +21,9 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import LIST_LENGTH, TargetResult, find_target, met_targets
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.comments import CommentClient, CommentPoster, Outbox, OutboxComment
+from gedbd.service.duplicate_suggestions import Suggestion, SuggestionLog, suggest_duplicates, summary_text
 from gedbd.service.event_table import MAX_WAITING, WEBHOOK_FILE, Delivery, EventTable
+from gedbd.service.github_comments import CommentClient, CommentPoster, Outbox, OutboxComment
 from gedbd.service.issue_events import (
     COMMENT_ACTIONS,
     ISSUE_ACTIONS,
@@ -33,7 +34,6 @@ from gedbd.service.issue_events import (
     read_event,
 )
 from gedbd.service.schemas import ERROR_RESPONSES, ErrorResponse, Responses
-from gedbd.service.suggestions import Suggestion, SuggestionLog, suggest_duplicates, summary_text
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.triage.stored_index import StoredIndex
 

@@ -17,7 +17,7 @@ import gedbd.commands.index
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.service.app import create_app
-from gedbd.service.comments import OutboxComment
+from gedbd.service.github_comments import OutboxComment
 from gedbd.service.webhook import Webhook
 from gedbd.triage.storage import folder_store
 from gedbd.triage.storage.index_folder import CACHE, FILE

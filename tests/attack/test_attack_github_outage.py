@@ -14,8 +14,8 @@ from small_github import REPOSITORY
 from webhook_events import issue
 
 from gedbd.service.app import create_app
-from gedbd.service.comments import MARKER, MAX_TRIES, Outbox, OutboxComment, wait_after
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
+from gedbd.service.github_comments import MARKER, MAX_TRIES, Outbox, OutboxComment, wait_after
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from small_github import REPOSITORY
 from webhook_events import SECRET, issue, signed
 
 from gedbd.service.app import create_app
-from gedbd.service.comments import CommentClient, CommentError
+from gedbd.service.github_comments import CommentClient, CommentError
 
 LIMIT_S = 60.0  # of a request that must be answered
 NEVER_S = 3600.0  # a test that waits so long for GitHub fails by its hang guard

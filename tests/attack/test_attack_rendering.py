@@ -33,7 +33,7 @@ from gedbd.experiments.report.report_page import Section, fill_tables, markdown,
 from gedbd.io.command_output import print_hanging, print_records, print_table
 from gedbd.io.console import code_block, escape_markdown, print_line, print_path, printable, verbosity
 from gedbd.io.table_files import read_csv, safe_cells, write_csv
-from gedbd.service.suggestions import suggest_duplicates
+from gedbd.service.duplicate_suggestions import suggest_duplicates
 from gedbd.triage.answer import print_matches
 
 REFERENCES = ["http://evil.example/x", "see (https://evil.example), please", "www.evil.example"]

@@ -14,9 +14,9 @@ from small_index import open_small
 from webhook_events import Sender, issue
 
 import gedbd.commands.serve
+from gedbd.service.duplicate_suggestions import Suggestion, SuggestionLog
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.service.forgetting import forget_beside
-from gedbd.service.suggestions import Suggestion, SuggestionLog
 from gedbd.service.webhook import Webhook, append_summary
 
 SWITCH = "Shadow mode: nothing is written to GitHub, suggestions are only recorded. To post them, "
@@ -140,7 +140,7 @@ def test_a_file_of_an_earlier_version_or_of_another_kind_is_refused(index):
 
 
 def test_the_oldest_suggestions_are_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr("gedbd.service.suggestions.MAX_ENTRIES", 2)
+    monkeypatch.setattr("gedbd.service.duplicate_suggestions.MAX_ENTRIES", 2)
     with closing(EventTable(tmp_path / WEBHOOK_FILE)) as table:
         log = SuggestionLog(table)
         assert log.read() == []

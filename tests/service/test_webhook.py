@@ -12,7 +12,7 @@ from small_index import FIGURE, LIST_TARGETS, TARGETS
 from webhook_events import TITLE, issue, note
 
 from gedbd.corpora.feedback import FeedbackEvent, feedback_table
-from gedbd.service.comments import MARKER
+from gedbd.service.github_comments import MARKER
 from gedbd.service.webhook import Webhook, append_summary, is_signed, run_event
 
 

@@ -15,7 +15,7 @@ from gedbd.corpora.bug_report import Filters, Report, as_table
 from gedbd.corpora.dates import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.reports.report_training import ReportHistory
-from gedbd.triage.backtesting.replay import replay
+from gedbd.triage.backtesting.history_replay import replay
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore
 from gedbd.triage.triage_model import CONFIDENCE_FEATURES

@@ -27,17 +27,7 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
-from gedbd.triage.backtesting.backtest_page import (
-    fill_targets,
-    next_step,
-    print_targets,
-    readable_verdicts,
-    sections,
-    some_thresholds,
-    summary,
-    targets_markdown,
-    unknown_sentence,
-)
+from gedbd.triage.backtesting.history_replay import learn
 from gedbd.triage.backtesting.judgements import (
     JUDGEMENTS,
     TO_JUDGE,
@@ -47,8 +37,7 @@ from gedbd.triage.backtesting.judgements import (
     read_judgements,
     with_accepted,
 )
-from gedbd.triage.backtesting.replay import learn
-from gedbd.triage.backtesting.suggestions import (
+from gedbd.triage.backtesting.measured_suggestions import (
     REPORTS,
     SUGGESTIONS,
     Backtest,
@@ -58,6 +47,17 @@ from gedbd.triage.backtesting.suggestions import (
     read_suggestions,
     tables_of,
     to_judge,
+)
+from gedbd.triage.backtesting.suggestions_page import (
+    fill_targets,
+    next_step,
+    print_targets,
+    readable_verdicts,
+    sections,
+    some_thresholds,
+    summary,
+    targets_markdown,
+    unknown_sentence,
 )
 from gedbd.triage.triage_model import TriageModel
 

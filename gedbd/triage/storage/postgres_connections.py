@@ -43,7 +43,7 @@ class ServerConnections:
         url: The address, ``postgresql://user@host:port/database``, with the parameters of libpq.
 
     Attributes:
-        shown: The address without the password.
+        public_url: The address without the password.
 
     Raises:
         ValueError: If the address is invalid, or psycopg is not installed.
@@ -58,15 +58,15 @@ class ServerConnections:
         from psycopg.conninfo import conninfo_to_dict
 
         try:
-            given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+            parameters = {name: str(value) for name, value in conninfo_to_dict(url).items()}
         except (ProgrammingError, ValueError):
             # Without the reason and the cause, which may quote the password.
             raise ValueError(f"store= is not an address that PostgreSQL can read: write it like {EXAMPLE}") from None
-        self._parameters: dict[str, Any] = DEFAULTS | given
-        self._password = given.get("password", "")
-        user = f"{given['user']}@" if given.get("user") else ""
-        port = f":{given['port']}" if given.get("port") else ""
-        self.shown = f"postgresql://{user}{given.get('host', '')}{port}/{given.get('dbname', '')}"
+        self._parameters: dict[str, Any] = DEFAULTS | parameters
+        self._password = parameters.get("password", "")
+        user = f"{parameters['user']}@" if parameters.get("user") else ""
+        port = f":{parameters['port']}" if parameters.get("port") else ""
+        self.public_url = f"postgresql://{user}{parameters.get('host', '')}{port}/{parameters.get('dbname', '')}"
         self._idle: deque[Connection[Any]] = deque()
         self._thread = threading.local()
 
@@ -150,22 +150,22 @@ class ServerConnections:
         cure = next((cure for code, cure in CURES.items() if state.startswith(code)), "")
         if not state:  # there was no connection
             cure = CURES["28"] if "password" in reason else UNREACHABLE
-        return StoreUnavailable(f"{self.shown}: {reason[:MAX_REASON]}" + (f": {cure}" if cure else ""), RETRY_S)
+        return StoreUnavailable(f"{self.public_url}: {reason[:MAX_REASON]}" + (f": {cure}" if cure else ""), RETRY_S)
 
 
-def is_server(place: object) -> TypeGuard[str]:
-    """Whether a place of an index is the address of a server."""
-    return isinstance(place, str) and place.startswith(SCHEMES)
+def is_server(location: object) -> TypeGuard[str]:
+    """Whether the location of an index is the address of a server, not a folder."""
+    return isinstance(location, str) and location.startswith(SCHEMES)
 
 
 def server_of(url: str) -> str:
     """An address without its password. Raises ValueError if it is invalid."""
-    return ServerConnections(url).shown
+    return ServerConnections(url).public_url
 
 
-def storable(one: ReportOrFilters) -> ReportOrFilters:
+def storable(item: ReportOrFilters) -> ReportOrFilters:
     """A report, or filters of reports, as PostgreSQL can store them."""
-    return replace(one, **{name: _storable(value) for name, value in vars(one).items()})
+    return replace(item, **{name: _storable(value) for name, value in vars(item).items()})
 
 
 def _storable(value: Any) -> Any:

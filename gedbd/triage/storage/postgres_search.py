@@ -44,7 +44,7 @@ SPARE = 2  # times as many reports get exact scores there
 ROUNDING = 2e-4  # more than what rounding to single precision changes in a score, as a share
 MAX_FILTERED = 10_000  # reports with the highest scores of which the server keeps those that pass the filters
 FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "lengths", *TERM_COLUMNS, "vector"))
-FIRST_TERMS = 3 + len(FIELDS) + 3  # place of the first of ``TERM_COLUMNS`` in a row
+FIRST_TERMS = 3 + len(FIELDS) + 3  # position of the first of ``TERM_COLUMNS`` in a row
 log = logging.getLogger("gedbd")
 
 
@@ -71,19 +71,19 @@ class ServerSearch:
                 parts.append((f"day {sign} %s", float(days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])))
         if filters.component is not None:
             named = self.query(COMPONENTS, f", {plain_component(filters.component)}, ")
-            parts.append(("plain_component = ANY(%s)", [one for (one,) in named]))
+            parts.append(("plain_component = ANY(%s)", [name for (name,) in named]))
         self._condition = " AND ".join(text for text, _ in parts) or "true"
         self._values = [value for _, value in parts]
 
     def frequency(self, numbers: np.ndarray) -> np.ndarray:
         """How many reports have each of some terms ``of_kind``, ``(T,) -> (T,)``; what was asked once is kept."""
         wanted = numbers.tolist()
-        missing = [one for one in wanted if one not in self._frequency]
+        missing = [term for term in wanted if term not in self._frequency]
         if missing:
             count = f"SELECT term, sum(octet_length(docs)) / {POSTING.itemsize} FROM postings WHERE term = ANY(%s)"
-            found = dict(self.query(f"{count} GROUP BY term", missing))
-            self._frequency |= {one: int(found.get(one, 0)) for one in missing}
-        return np.array([self._frequency[one] for one in wanted], dtype=np.int64)
+            counted = dict(self.query(f"{count} GROUP BY term", missing))
+            self._frequency |= {term: int(counted.get(term, 0)) for term in missing}
+        return np.array([self._frequency[term] for term in wanted], dtype=np.int64)
 
     def likely(self, kind: str, terms: np.ndarray) -> np.ndarray:
         """The keys of the reports that may have the highest BM25; ``terms (L,)`` are the query's of a kind."""
@@ -98,12 +98,12 @@ class ServerSearch:
         rows = self.query(select, own[read if len(read) else rarest[:1]].tolist(), limit)
         docs = np.frombuffer(b"".join(row[1] for row in rows), dtype=POSTING)
         num_docs = [len(row[1]) // POSTING.itemsize for row in rows]
-        place = np.repeat(np.searchsorted(own, [row[0] for row in rows]), num_docs)
+        position = np.repeat(np.searchsorted(own, [row[0] for row in rows]), num_docs)
         counts = docs["count"].astype(np.float64)
         mean = self.totals.lengths[TERM_KINDS.index(kind)] / max(self.totals.count, 1)
         saturation = counts / (length_norm(docs["length"], max(mean, 1e-9)) + counts)
         keys, which = np.unique(docs["key"], return_inverse=True)
-        scores = np.bincount(which, (idf_of(sizes, self.totals.count) * times)[place] * saturation, len(keys))
+        scores = np.bincount(which, (idf_of(sizes, self.totals.count) * times)[position] * saturation, len(keys))
         if self._values:
             best = np.argsort(-scores, kind="stable")[:MAX_FILTERED]
             allowed = f"SELECT key FROM reports WHERE key = ANY(%s) AND {self._condition}"
@@ -147,14 +147,14 @@ class FoundTerms(TermIndex):
         super().__init__()
         self._search = search
         self._kind = kind
-        place = TERM_KINDS.index(kind)
-        written = [row[FIRST_TERMS + place] for row in rows]
+        number = TERM_KINDS.index(kind)
+        written = [row[FIRST_TERMS + number] for row in rows]
         joined = np.frombuffer(b"".join(written), dtype=LIST)
-        starts = np.cumsum([0, *(len(one) // LIST.itemsize for one in written)])
+        starts = np.cumsum([0, *(len(terms) // LIST.itemsize for terms in written)])
         self.lists = TermLists(starts, np.ascontiguousarray(joined["term"]), joined["count"].astype(np.float32))
-        lengths = np.array([row[FIRST_TERMS - 1][place] for row in rows], dtype=np.float32)
+        lengths = np.array([row[FIRST_TERMS - 1][number] for row in rows], dtype=np.float32)
         num_texts = search.totals.count
-        num_terms = float(search.totals.lengths[place])
+        num_terms = float(search.totals.lengths[number])
         self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
@@ -201,7 +201,7 @@ class FoundReports(FeatureStore):
             self.vectors = VectorTable(read_vectors([row[-1] for row in rows]))
         self.terms = {kind: FoundTerms(search, kind, rows) for kind in TERM_KINDS}
         days = {"day": FIRST_TERMS - 3, "resolved": FIRST_TERMS - 2}
-        columns = {name: np.array([row[place] for row in rows], dtype=np.float64) for name, place in days.items()}
+        columns = {name: np.array([row[column] for row in rows], dtype=np.float64) for name, column in days.items()}
         self._columns |= {name: GrowingArray(values) for name, values in (codes | columns).items()}
         ((latest, resolved),) = search.query(
             "SELECT greatest((SELECT max(day) FROM reports), max(resolved)), max(resolved) FROM reports"
@@ -210,7 +210,7 @@ class FoundReports(FeatureStore):
         self._first_resolved = len(rows) if resolved is None else 0  # only whether there is any is asked
 
     def mean_vector(self, count: int) -> np.ndarray:
-        """See ``FeatureStore``, of all reports."""
+        """The mean vector of all reports, ``(D,)``, see ``FeatureStore``."""
         return self._search.totals.mean_vector
 
     def num_since(self, rows: np.ndarray, count: int) -> np.ndarray:
@@ -225,14 +225,14 @@ class FoundReports(FeatureStore):
 
     def _num_since(self, table: str, rows: np.ndarray, condition: str = "", *values: str) -> np.ndarray:
         """How many rows of a table have the key of each of some reports or a higher one, ``(R,)``."""
-        bounds, place = np.unique(self._keys[rows], return_inverse=True)
+        bounds, position = np.unique(self._keys[rows], return_inverse=True)
         if not len(bounds):
             return np.empty(0, dtype=np.int64)
         count = f"SELECT width_bucket(key, %s::int[]), count(*) FROM {table} WHERE {condition} key >= %s GROUP BY 1"
         sizes = np.zeros(len(bounds), dtype=np.int64)
         for bucket, size in self._search.query(count, bounds.tolist(), *values, int(bounds[0])):
             sizes[bucket - 1] = size
-        return np.asarray(np.cumsum(sizes[::-1])[::-1][place])
+        return np.asarray(np.cumsum(sizes[::-1])[::-1][position])
 
 
 @dataclass(frozen=True)
@@ -328,12 +328,12 @@ def find_reports(
     terms = {kind: of_kind(own[kind][0], kind) for kind in TERM_KINDS}
     search.frequency(np.unique(np.concatenate(list(terms.values()))))  # of all kinds at once
     component = plain_component(report.component)
-    found = [search.likely(kind, terms[kind]) for kind in WORDS]
-    found += [search.latest(component), search.nearest(vector())]
+    keys = [search.likely(kind, terms[kind]) for kind in WORDS]
+    keys += [search.latest(component), search.nearest(vector())]
     rows = search.query(
         f"SELECT {FEATURES} FROM reports JOIN vectors USING (key)"
         " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
-        np.unique(np.concatenate(found)).tolist(),
+        np.unique(np.concatenate(keys)).tolist(),
     )
     rows.sort()  # by key, each of which is there once
     named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)

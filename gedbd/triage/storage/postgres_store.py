@@ -94,10 +94,11 @@ WITH RECURSIVE reached(id) AS (
 ) SELECT report, duplicate FROM links WHERE report IN (SELECT id FROM reached)"""
 # The components with a text between commas. The index gives each at once, without reading all reports.
 COMPONENTS = """
-WITH RECURSIVE named(one) AS (
+WITH RECURSIVE components(name) AS (
     SELECT min(plain_component) FROM reports UNION ALL
-    SELECT (SELECT min(plain_component) FROM reports WHERE plain_component > one) FROM named WHERE one IS NOT NULL
-) SELECT one FROM named WHERE position(%s IN ', ' || one || ', ') > 0"""
+    SELECT (SELECT min(plain_component) FROM reports WHERE plain_component > name) FROM components
+    WHERE name IS NOT NULL
+) SELECT name FROM components WHERE position(%s IN ', ' || name || ', ') > 0"""
 ADD_POSTINGS = """
 INSERT INTO postings SELECT * FROM fresh_postings
 ON CONFLICT (term, block) DO UPDATE SET docs = postings.docs || excluded.docs"""
@@ -229,7 +230,7 @@ class PostgresStore(ReportStore):
 
     def __init__(self, url: str, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self.server = ServerConnections(url)
-        self.path = self.server.shown
+        self.path = self.server.public_url
         self._timeout = TIMEOUT.format(round(1000 * timeout_s))
         self._totals: Totals | None = None
         try:
@@ -376,11 +377,11 @@ class PostgresStore(ReportStore):
         totals = self._changing()
         ids = [report.issue_id for report in reports]
         known = dict(self.server.query("SELECT issue_id, key FROM reports WHERE issue_id = ANY(%s)", ids))
-        fresh = [one for one in ids if one not in known]
-        key_of = known | {one: totals.next_key + place for place, one in enumerate(fresh)}
-        order = sorted(range(len(reports)), key=lambda place: key_of[ids[place]])
-        reports = [reports[place] for place in order]
-        matrix = np.asarray([vectors[place] for place in order], dtype=np.float32)
+        fresh = [issue_id for issue_id in ids if issue_id not in known]
+        key_of = known | {issue_id: key for key, issue_id in enumerate(fresh, start=totals.next_key)}
+        order = sorted(range(len(reports)), key=lambda position: key_of[ids[position]])
+        reports = [reports[position] for position in order]
+        matrix = np.asarray([vectors[position] for position in order], dtype=np.float32)
         keys = [key_of[report.issue_id] for report in reports]
         self._remove(list(known.values()))
         table = as_table(reports)
@@ -463,8 +464,8 @@ class PostgresStore(ReportStore):
             gone = keys[start : start + REMOVED_AT_ONCE]
             rows = query(select, gone)
             lists = [
-                of_kind(np.frombuffer(b"".join(row[2 + place] for row in rows), dtype=LIST)["term"], kind)
-                for place, kind in enumerate(TERM_KINDS)
+                of_kind(np.frombuffer(b"".join(row[2 + number] for row in rows), dtype=LIST)["term"], kind)
+                for number, kind in enumerate(TERM_KINDS)
             ]
             terms, blocks = np.meshgrid(np.unique(np.concatenate(lists)), np.unique(np.array(gone) // BLOCK))
             kept = []
@@ -502,14 +503,14 @@ class PostgresStore(ReportStore):
         """Writes the groups of some reports: the lowest key of those that links connect, through deleted ones too."""
         links = self.server.query(LINKED, list(touched))
         names = list(touched.union(chain.from_iterable(links)))
-        place_of = {name: place for place, name in enumerate(names)}
-        ends = np.array([place_of[end] for end in chain.from_iterable(links)], dtype=np.int64).reshape(-1, 2)
+        position_of = {name: position for position, name in enumerate(names)}
+        ends = np.array([position_of[end] for end in chain.from_iterable(links)], dtype=np.int64).reshape(-1, 2)
         component = find_groups(ends.T, len(names))
         rows = self.server.query("SELECT key, grp, issue_id FROM reports WHERE issue_id = ANY(%s) ORDER BY key", names)
         lowest: dict[int, int] = {}
         changed = {}
         for key, former, name in rows:
-            group = lowest.setdefault(int(component[place_of[name]]), key)
+            group = lowest.setdefault(int(component[position_of[name]]), key)
             if group != former:
                 changed[key] = group
         update = "UPDATE reports SET grp = new.grp FROM unnest(%s::int[], %s::int[]) AS new (key, grp)"

@@ -9,7 +9,7 @@ from gedbd.evaluation.significance import ratio_intervals
 from gedbd.experiments.report.judging import Verdict
 from gedbd.triage.backtesting.backtest_run import joined_groups, verdicts_of, with_judgements
 from gedbd.triage.backtesting.judgements import find_judgements, joined, read_judgements, with_accepted
-from gedbd.triage.backtesting.suggestions import Suggestions, at_thresholds
+from gedbd.triage.backtesting.measured_suggestions import Suggestions, at_thresholds
 
 GROUP = np.array([0, 1, 2, 0, 4, 5, 6, 7])
 ROWS = [  # query, candidate, right, probability

@@ -14,8 +14,8 @@ from gedbd.corpora.bug_report import Match, Report, is_closed_as_duplicate, orig
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import escape_markdown, printable_line
-from gedbd.service.comments import MARKER
 from gedbd.service.event_table import EventTable
+from gedbd.service.github_comments import MARKER
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_SEARCHED = 10

@@ -8,19 +8,8 @@ from small_tracker import CONFIDENCE, RANKER
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.evaluation.thresholds import TargetResult
-from gedbd.triage.backtesting.backtest_page import (
-    fill_targets,
-    next_step,
-    readable,
-    readable_search,
-    search_sentence,
-    sections,
-    summary,
-    targets_markdown,
-    unknown_sentence,
-)
-from gedbd.triage.backtesting.replay import SAME_TITLE, UNNAMED_ORIGINAL, unknown_reasons
-from gedbd.triage.backtesting.suggestions import (
+from gedbd.triage.backtesting.history_replay import SAME_TITLE, UNNAMED_ORIGINAL, unknown_reasons
+from gedbd.triage.backtesting.measured_suggestions import (
     GRID,
     MAX_ROWS,
     TARGETS,
@@ -39,6 +28,17 @@ from gedbd.triage.backtesting.suggestions import (
     targets_table,
     to_judge,
     unknown_table,
+)
+from gedbd.triage.backtesting.suggestions_page import (
+    fill_targets,
+    next_step,
+    readable,
+    readable_search,
+    search_sentence,
+    sections,
+    summary,
+    targets_markdown,
+    unknown_sentence,
 )
 from gedbd.triage.triage_model import TriageModel, calibration_error
 

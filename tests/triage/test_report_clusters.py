@@ -10,7 +10,7 @@ from small_tracker import as_corpus, fill, open_folder, some_report
 
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
-from gedbd.triage.clusters import (
+from gedbd.triage.report_clusters import (
     MAX_CANDIDATES,
     LikelyPairs,
     cluster_pairs,

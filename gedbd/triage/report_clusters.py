@@ -425,8 +425,7 @@ def summary_of(backlog: Backlog, result: Clusters, threshold: float) -> list[str
         lowest = min(cluster.lowest for cluster in result.closest)
         unit = 10.0 ** (math.floor(math.log10(lowest)) - 1)
         default = " The default, 0.3, was chosen on two large trackers." if backlog.model.has_default_confidence else ""
-        shown = f"{math.floor(lowest / unit) * unit:.2g}"
-        lines.append(f"threshold={shown} includes the most probable pairs.{default}")
+        lines.append(f"threshold={math.floor(lowest / unit) * unit:.2g} includes the most probable pairs.{default}")
     if backlog.model.has_default_confidence:
         lines.append(UNMEASURED)
     return lines

@@ -14,8 +14,8 @@ from gedbd.evaluation.thresholds import MET, TOO_FEW, met_targets
 from gedbd.experiments.report.judging import PAIR, VERDICT, VERDICT_TEXTS, Verdict
 from gedbd.experiments.report.report_page import Section, markdown, show
 from gedbd.io.command_output import print_table
-from gedbd.triage.backtesting.replay import MIN_RIGHT, SAME_TITLE
-from gedbd.triage.backtesting.suggestions import GRID, Backtest
+from gedbd.triage.backtesting.history_replay import MIN_RIGHT, SAME_TITLE
+from gedbd.triage.backtesting.measured_suggestions import GRID, Backtest
 from gedbd.triage.triage_model import TriageModel
 
 LISTED_THRESHOLDS = np.round(np.arange(0.1, 1.0, 0.1), 2)
