@@ -59,7 +59,6 @@ from gedbd.service.webhook import Webhook, as_unavailable, webhook_router
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
 locate_router = APIRouter(responses=ERROR_RESPONSES)
-without_repository_router = APIRouter()
 suggestions_router = APIRouter(responses=ERROR_RESPONSES)
 NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
@@ -292,14 +291,9 @@ async def metrics(service: ServiceDependency) -> PlainResponse:
 async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResponse:
     """Finds the files that a report is about and the commits that may have introduced its bug, with matching lines."""
     finder = service.suspects
-    assert finder is not None  # the route exists only with a repository
+    if finder is None:
+        raise HTTPException(404, "the service knows no repository: start it with gedbd serve repo=FOLDER")
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)
-
-
-@without_repository_router.post("/api/locate", include_in_schema=False)
-async def refuse_to_locate() -> None:
-    """Answers that the service has no repository."""
-    raise HTTPException(404, "the service knows no repository: start it with gedbd serve repo=FOLDER")
 
 
 @suggestions_router.get("/api/suggestions")
@@ -357,10 +351,7 @@ def create_app(
     documented = [Depends(HTTPBearer(auto_error=False))] if settings.token is not None else []
     app.include_router(router, dependencies=documented)
     app.include_router(public_router)
-    if suspects is not None:
-        app.include_router(locate_router, dependencies=documented)
-    else:
-        app.include_router(without_repository_router)
+    app.include_router(locate_router, dependencies=documented, include_in_schema=suspects is not None)
     app.include_router(pages_router)
     if webhook is not None:
         app.include_router(suggestions_router, dependencies=documented)

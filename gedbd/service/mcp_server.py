@@ -347,24 +347,20 @@ TOOLS: dict[str, tuple[Tool, str]] = {
 }
 
 
-def tool_schema(name: str) -> types.Tool:
-    """The description and schemas of a tool."""
-    tool, description = TOOLS[name]
-    hints = get_type_hints(tool)
-    return types.Tool(
-        name=name,
-        description=f"{description} {WARNING}",
-        input_schema=hints["arguments"].model_json_schema(),
-        output_schema=hints["return"].model_json_schema(mode="serialization"),
-        annotations=READS_ONLY,
-    )
-
-
 def build_server(index: StoredIndex) -> "Server[Any]":
     """Builds a server whose tools search an index."""
 
     async def list_tools(context: ServerRequestContext[Any], params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool_schema(name) for name in TOOLS])
+        tools = []
+        for name, (tool, description) in TOOLS.items():
+            hints = get_type_hints(tool)
+            schemas = {
+                "input_schema": hints["arguments"].model_json_schema(),
+                "output_schema": hints["return"].model_json_schema(mode="serialization"),
+            }
+            text = f"{description} {WARNING}"
+            tools.append(types.Tool(name=name, description=text, annotations=READS_ONLY, **schemas))
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -384,10 +380,19 @@ def build_server(index: StoredIndex) -> "Server[Any]":
 
 
 def call(name: str, index: StoredIndex, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Runs a tool and returns its answer or an error of one line."""
+    """Runs a tool, again if another process is changing the index; returns its answer or an error of one line."""
     tool, _ = TOOLS[name]
     try:
-        answer = run_tool(tool, index, get_type_hints(tool)["arguments"].model_validate(arguments))
+        checked = get_type_hints(tool)["arguments"].model_validate(arguments)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                answer = tool(index, checked)
+                break
+            except StoreUnavailable as error:
+                if attempt == ATTEMPTS:
+                    raise
+                log.warning("%s", error)
+                time.sleep(RETRY_S)
     except ValidationError as error:
         return error_result(
             "; ".join(problem(detail["loc"], detail["msg"]) for detail in error.errors()[:MAX_PROBLEMS])
@@ -399,17 +404,6 @@ def call(name: str, index: StoredIndex, arguments: dict[str, Any]) -> types.Call
         return error_result("internal error of gedbd: see its standard error")
     content = types.TextContent(type="text", text=answer.model_dump_json())
     return types.CallToolResult(content=[content], structured_content=answer.model_dump(mode="json"))
-
-
-def run_tool(tool: Tool, index: StoredIndex, arguments: BaseModel) -> BaseModel:
-    """Runs a tool, again if another process is changing the index."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return tool(index, arguments)
-        except StoreUnavailable as error:
-            log.warning("%s", error)
-            time.sleep(RETRY_S)
-    return tool(index, arguments)
 
 
 def problem(path: Sequence[str | int], message: str) -> str:

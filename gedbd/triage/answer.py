@@ -184,7 +184,10 @@ def print_matches(
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
     if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
-        console.print(_printable(_verdict(matches[0])), highlight=False)
+        reasons = matches[0].explanation.reasons
+        because = f": {', '.join(reasons)}" if reasons else ""
+        verdict = f"Probably the same as {matches[0].master.issue_id}{because}."
+        console.print(_printable(verdict), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
@@ -196,7 +199,11 @@ def print_matches(
         table.add_row(f"{match.probability:.0%}" if is_any_likely else f"{match.similarity:.2f}", text)
     console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
     if console.color_system is None:  # no styles, so no links
-        print_urls(console, matches)
+        for match in matches:
+            address = web_url(match.master.url)
+            if address:
+                line = _printable(f"{match.master.issue_id}: {address}")
+                console.print(line, highlight=False, soft_wrap=True)
     is_suggested = any(target.is_reached([match.probability]) for match in matches)
     list_statement = list_target.list_statement([match.probability for match in matches])
     if list_statement and not is_suggested:  # nothing new if a single match is suggested
@@ -213,15 +220,6 @@ def unknown_component(component: str, known: Sequence[str]) -> str:
         return ""
     cure = f"it must be the whole name, such as {', '.join(map(repr, known))}" if known else "no report has one"
     return f"component={component}: no stored report has this component; {cure}"
-
-
-def print_urls(console: Console, matches: Sequence[Match]) -> None:
-    """Prints the address of each group's oldest report, one a line, without wrapping."""
-    for match in matches:
-        url = web_url(match.master.url)
-        if url:
-            line = _printable(f"{match.master.issue_id}: {url}")
-            console.print(line, highlight=False, soft_wrap=True)
 
 
 def _printable(text: str) -> Text:
@@ -263,12 +261,6 @@ def _nothing_likely(report: Report, target: TargetResult) -> str:
     return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."
 
 
-def _verdict(match: Match) -> str:
-    """The best match and its reasons, in one sentence."""
-    reasons = f": {', '.join(match.explanation.reasons)}" if match.explanation.reasons else ""
-    return f"Probably the same as {match.master.issue_id}{reasons}."
-
-
 def _explain(match: Match) -> str:
     """Reasons, shared words, equal fields, and the most similar sentence other than the title."""
     explanation = match.explanation
@@ -293,11 +285,8 @@ def report_from_text(text: str) -> Report:
 
 def _report_of(value: Any) -> Report:
     """A report from an object with its fields, or from an issue in its tracker's format."""
-    if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES):
-        from gedbd.corpora.readers.export_pages import recognise
-
-        if recognise(value):
-            return report_of_issue(value)
+    if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES) and recognise(value):
+        return report_of_issue(value)
     return report_from_json(value)
 
 

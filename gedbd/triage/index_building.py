@@ -3,7 +3,7 @@
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -156,8 +156,12 @@ def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
         log.warning("%s: the files for quick opening cannot be written (%s)", location, error)
 
 
-def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
-    """Raises ReplacesIndexError if a corpus lacks most stored reports, or has different reports with their ids."""
+def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel) -> None:
+    """Raises ReplacesIndexError if a corpus or a model seems not to be meant for an index.
+
+    The corpus lacks most stored reports or has different reports with their ids, or a model without a backtest would
+    replace one with a backtest.
+    """
     stored = Contents.of(store).reports.keys()
     shared = sorted(stored & set(corpus.reports["id"]))
     missing = len(stored) - len(shared)
@@ -170,18 +174,20 @@ def check_same_tracker(store: ReportStore, corpus: Corpus) -> None:
     rows = corpus.reports[corpus.reports["id"].isin(set(sample))]
     new = {report.issue_id: report for report in map(report_from_row, rows.itertuples(index=False))}
     old = store.reports(sample)
-    changed = [issue_id for issue_id in old if _are_different(old[issue_id], new[issue_id])]
+    # A tracker changes either the title or the date of a report.
+    changed = [
+        issue_id
+        for issue_id, report in old.items()
+        if report.title != new[issue_id].title
+        and (report.created_at is None or report.created_at != new[issue_id].created_at)
+    ]
     if len(changed) >= MIN_MISSING and len(changed) > MAX_MISSING * len(old):
         raise ReplacesIndexError(
             f"{store.path}: {len(changed):,} of {len(old):,} reports that were compared have another title and date"
             f" in {corpus.name}, for example {changed[0]}, and would be replaced"
         )
-
-
-def check_same_measurement(store: ReportStore, matching: TriageModel) -> None:
-    """Raises ReplacesIndexError if a model without a backtest would replace one with a backtest."""
-    stored = "{}" if store.is_empty else store.about().get("matching", "{}")
-    if not matching.targets and json.loads(stored).get("targets"):
+    model = "{}" if store.is_empty else store.about().get("matching", "{}")
+    if not matching.targets and json.loads(model).get("targets"):
         raise ReplacesIndexError(
             f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace by the"
             " default ones; to keep them, give that backtest again"
@@ -198,11 +204,6 @@ def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
     return replace(corpus, documents=documents, url_template=template)
 
 
-def _are_different(old: Report, new: Report) -> bool:
-    """Whether both title and date of two reports with equal id differ; a tracker changes only one of them."""
-    return old.title != new.title and (old.created_at is None or old.created_at != new.created_at)
-
-
 def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
     """Updates an index to a corpus; with a new model, all reports are encoded again.
 
@@ -217,14 +218,13 @@ def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, 
         ValueError: If the index cannot be used, or another process is storing a corpus in it.
     """
     with opened_to_update(location) as store:
-        return _update_store(store, corpus, index_model, replace)
+        if not replace:
+            check_same_tracker(store, corpus, index_model.matching)
+            corpus = with_stored_template(corpus, store)
+        return _update_store(store, corpus, index_model)
 
 
-def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
-    if not replace:
-        check_same_tracker(store, corpus)
-        check_same_measurement(store, index_model.matching)
-        corpus = with_stored_template(corpus, store)
+def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel) -> Changes:
     settings = index_model.settings.copy()
     # A reference instead of a folder, so that the index can be opened on another machine.
     if "cache_dir" in settings.backend:
@@ -406,7 +406,9 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
         order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # that of the corpus
         written = {issue_id: later.get(issue_id, reports[issue_id]) for issue_id in order} | later
         deleted = before.reports.keys() - reports.keys() - kept
-        rewritten = [] if is_new_model else _changed_facts(reports, before, written.keys() | kept)
+        # Reports with a new address or date of resolution, which are not encoded.
+        others = set() if is_new_model else before.reports.keys() & reports.keys() - written.keys() - kept
+        rewritten = [reports[id_] for id_ in others if not before.reports[id_].has_rest_of(reports[id_])]
         if is_new_model:
             store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
         store.delete(deleted)
@@ -478,12 +480,6 @@ def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports,
         if not fresh:
             break
     return later
-
-
-def _changed_facts(reports: dict[str, Report], before: Contents, excluded: Set[str]) -> list[Report]:
-    """Stored reports with a new address or date of resolution, which are not encoded."""
-    stored = before.reports.keys() & reports.keys() - excluded
-    return [reports[issue_id] for issue_id in stored if not before.reports[issue_id].has_rest_of(reports[issue_id])]
 
 
 def _links(corpus: Corpus) -> list[tuple[str, str, str]]:

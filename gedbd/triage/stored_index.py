@@ -1,6 +1,6 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,6 @@ from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
 from gedbd.retrieval.reports.feature_store import ERROR_MARK, IDENTIFIER_MARK, days_of
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.term_index import SharedTerms
 from gedbd.text.cleaning import without_template
 from gedbd.triage.explanation import SharedLine, explain, reasons
@@ -40,7 +39,7 @@ from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import check_index
 from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.stored_model import load_model
-from gedbd.triage.triage_model import TriageModel
+from gedbd.triage.triage_model import BestCandidates, TriageModel
 
 if TYPE_CHECKING:
     from threadpoolctl import threadpool_limits
@@ -52,15 +51,6 @@ if TYPE_CHECKING:
 
 SIMILARITY = FEATURES.index("dense")
 NO_FILTERS = Filters()
-
-
-class Ranked(NamedTuple):
-    """The best K candidates: row of the most similar report of each group, score, features ``(K, F)``, probability."""
-
-    row: np.ndarray
-    score: np.ndarray
-    features: np.ndarray
-    probability: np.ndarray
 
 
 def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filters) -> list[Match]:
@@ -78,50 +68,60 @@ def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filte
     scores = QueryScores(index.store, query, index.groups, vector=vector.result)
     candidates = find_candidates(scores, _allowed(index, report, filters))
     (features,) = candidate_features([candidates])
-    order, ranks, probability = state.model.matching.best(features, top_k)
-    best = Ranked(candidates.row[order], ranks, features[order], probability)
-    why = _reasons(index, state.model.matching.ranker, candidates.scores, best, top_k, bool(report.created_at))
-    return _matches(report, state.reports, index, best, why)
+    best = state.model.matching.best(features, top_k)
+    rows = candidates.row[best.position][:top_k]
+    features = features[best.position][:top_k]
+    contributions = state.model.matching.ranker.contributions(features)
+    why = _reasons(index, candidates.scores, rows, features, contributions, bool(report.created_at))
+    return _matches(report, state.reports, index, rows, best, features[:, SIMILARITY], why)
 
 
 def _matches(
-    report: Report, reports: ReportStore, index: InMemoryIndex, ranked: Ranked, why: list[tuple[str, ...]]
+    report: Report,
+    reports: ReportStore,
+    index: InMemoryIndex,
+    rows: np.ndarray,
+    best: BestCandidates,
+    similarity: np.ndarray,
+    why: list[tuple[str, ...]],
 ) -> list[Match]:
-    """The first candidates, as many as ``why`` has, with their texts, groups and explanations."""
-    rows = ranked.row[: len(why)].tolist()
-    members = [tuple(index.ids[row] for row in index.members(row)) for row in rows]
-    best = [index.ids[row] for row in rows]
-    stored = reports.reports(sorted({*best, *(ids[0] for ids in members)}))
+    """The candidates of some rows, the first of ``best``, with their texts, groups and explanations."""
+    members = [tuple(index.ids[row] for row in index.members(row)) for row in rows.tolist()]
+    named = [index.ids[row] for row in rows.tolist()]
+    stored = reports.reports(sorted({*named, *(ids[0] for ids in members)}))
     urls = reports.urls([issue_id for ids in members for issue_id in ids])
     # A report may have been deleted during the search.
-    positions = [position for position, ids in enumerate(members) if best[position] in stored and ids[0] in stored]
+    positions = [position for position, ids in enumerate(members) if named[position] in stored and ids[0] in stored]
     num_reports = len(index.store.terms["text"])
-    candidates = [stored[best[position]] for position in positions]
+    candidates = [stored[named[position]] for position in positions]
     explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
     matches = []
     for position, explanation in zip(positions, explanations, strict=True):
         ids = members[position]
         match = Match(
             stored[ids[0]],
-            stored[best[position]],
+            stored[named[position]],
             ids,
-            float(ranked.score[position]),
-            float(ranked.probability[position]),
+            float(best.score[position]),
+            float(best.probability[position]),
             replace(explanation, reasons=why[position]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
-            round(float(ranked.features[position, SIMILARITY]), 4),
+            round(float(similarity[position]), 4),
         )
         matches.append(match)
     return matches
 
 
 def _reasons(
-    index: InMemoryIndex, ranker: ReportRanker, scores: QueryScores, ranked: Ranked, top_k: int, is_dated: bool
+    index: InMemoryIndex,
+    scores: QueryScores,
+    rows: np.ndarray,
+    features: np.ndarray,
+    contributions: Sequence[Mapping[str, float]],
+    is_dated: bool,
 ) -> list[tuple[str, ...]]:
-    """The reasons for the first ``top_k`` candidates; ``is_dated``: whether the report has a date."""
-    features = ranked.features[:top_k]
-    contributions = ranker.contributions(features)
-    identifiers, errors = (scores.words[kind].compare(ranked.row[:top_k]) for kind in ("identifiers", "errors"))
+    """The reasons for the candidates of some rows; ``is_dated``: whether the report has a date."""
+    identifiers, errors = (scores.words[kind].compare(rows) for kind in ("identifiers", "errors"))
     why = []
     for values, feature_contributions, names, lines in zip(
         features.tolist(),

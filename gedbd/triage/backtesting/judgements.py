@@ -69,18 +69,15 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
     text = f"{first.file.name} and {second.file.name} have no pair in common: nothing is known of their agreement"
     if both:
         agreed = 1 - len(disputed) / len(both)
+        by_chance = float(sum((words == verdict).mean(axis=0).prod() for verdict in VERDICT_TEXTS))
+        # Cohen's kappa (1960), which is undefined if all verdicts are equal.
+        kappa = "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
         text = (
             f"Both people judged {len(both):,} pairs and agree on {len(both) - len(disputed):,} of them"
-            f" ({agreed:.0%}{_kappa(words, agreed)}); on {len(disputed):,} they disagree, which count as marked"
+            f" ({agreed:.0%}{kappa}); on {len(disputed):,} they disagree, which count as marked"
         )
     warnings = (*first.warnings, *second.warnings, text)
     return _with_any(Judgements(first.file, verdicts, second.lines | first.lines, warnings))
-
-
-def _kappa(words: np.ndarray, agreed: float) -> str:
-    """Cohen's kappa (1960) of verdicts ``(P, 2)`` as text; empty if all are equal, where it is undefined."""
-    by_chance = float(sum((words == verdict).mean(axis=0).prod() for verdict in VERDICT_TEXTS))
-    return "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
 
 
 def _with_any(judgements: Judgements) -> Judgements:

@@ -136,15 +136,6 @@ def _owner(store: IndexStore) -> list[object]:
     return [FORMAT, store.token(), about.get("model"), about.get("terms")]
 
 
-if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(10)  # searches come first
-    with closing(IndexStore(Path(sys.argv[1]), create=False)) as opened:
-        with opened.transaction():
-            opened.empty_unused_terms()
-        write_latest(opened)
-
-
 @dataclass(frozen=True)
 class FolderState:
     """One state of an index file. A change makes another one, and searches go on with theirs.
@@ -433,3 +424,12 @@ class FolderStore:
 
 def _facts_of_model(about: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in about.items() if name not in NOT_OF_MODEL}
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # searches come first
+    with closing(IndexStore(Path(sys.argv[1]), create=False)) as opened:
+        with opened.transaction():
+            opened.empty_unused_terms()
+        write_latest(opened)
