@@ -33,13 +33,9 @@ FindCalledDuplicates = Callable[[Sequence[str]], Collection[str]]
 
 @dataclass(frozen=True)
 class NamedReport:
-    """A report that a comment names.
+    """A report that a comment names: its number, and the probability that the new report belongs to its group.
 
-    Attributes:
-        issue: Its id, a number.
-        probability: That the new report belongs to its group.
-        state: Its state in words; empty if unknown.
-        reasons: Why it matches, in one line.
+    ``state`` is in words or empty; ``reasons`` say in one line why it matches.
     """
 
     issue: str

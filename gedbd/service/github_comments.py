@@ -38,7 +38,7 @@ MAX_PAUSE_S = 60.0  # until the clock is read again, which may have been set bac
 
 
 class CommentError(Exception):
-    """A comment could not be posted.
+    """A comment could not be posted; a later attempt may succeed if ``is_temporary``.
 
     Args:
         reason: One line.

@@ -168,13 +168,9 @@ def _paragraph_lines(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class EventResult:
-    """The result of an event.
+    """The result of an event: HTTP status, label in the metrics such as "added", and the result in words.
 
-    Attributes:
-        status: Status of the HTTP response.
-        code: Label in the metrics, such as "added".
-        detail: The result in words.
-        no_comment: Why a new issue gets no comment; empty if it gets one, and for other events.
+    ``no_comment`` says why a new issue gets no comment; it is empty if it gets one, and for other events.
     """
 
     status: int

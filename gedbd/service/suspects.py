@@ -14,13 +14,9 @@ JOIN_S = 1.0  # how long shutdown waits for an update
 
 
 class SuspectFinder:
-    """Finds the files and suspect commits of reports while a thread adds new commits to the index.
+    """Finds the files and suspect commits of reports while a thread looks for new commits every ``update_s`` seconds.
 
     An error of the repository is logged and named in each answer; the last state of the index answers meanwhile.
-
-    Args:
-        repository: The index.
-        update_s: Seconds between two looks for new commits.
     """
 
     def __init__(self, repository: RepositoryIndex, update_s: float = 60.0) -> None:

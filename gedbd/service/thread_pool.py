@@ -88,12 +88,7 @@ class BoundedThreadPool:
 
 
 class BackgroundWorker:
-    """Repeats a piece of work in a daemon thread until it is stopped.
-
-    Args:
-        name: Name of the thread.
-        work: Does one piece of work and returns the seconds to wait before the next call.
-    """
+    """Repeats a piece of work in a daemon thread until it is stopped. The work returns the seconds to wait."""
 
     def __init__(self, name: str, work: Callable[[], float]) -> None:
         self.work = work

@@ -47,12 +47,7 @@ MAX_COMPONENTS = 5  # named if a filter matches none
 def read_issues(file: str) -> list[Report]:
     """The reports of an issue, or of a list of them, as in the exports of GitHub, GitLab, Jira and Bugzilla.
 
-    Args:
-        file: A JSON file, such as ``gh issue view 7 --json number,title,body,createdAt`` prints, or objects with the
-            fields of ``Report``.
-
-    Raises:
-        ValueError: If the file is missing or empty, or a record is invalid.
+    The JSON file may also hold objects with the fields of ``Report``. Raises ValueError if it is missing or invalid.
     """
     path = Path(file).expanduser()
     if not path.is_file():

@@ -51,13 +51,7 @@ ANY_SENTENCE_END = re.compile(
 def explain(
     query: Report, candidates: Sequence[Report], rarity: Callable[[Sequence[str]], np.ndarray]
 ) -> list[Explanation]:
-    """Explains the matches of a report.
-
-    Args:
-        query: The new report.
-        candidates: The stored reports.
-        rarity: Weights of words: high for rare ones, 0 for uninformative ones such as stop words.
-    """
+    """Explains the matches of a report; ``rarity`` weights words: high for rare ones, 0 for stop words and the like."""
     query_sentences = _split_sentences(query)
     query_words = set().union(*query_sentences.values()) - stop_words()
     # Sentences that share no word with the query are skipped, so that their words need not be looked up.

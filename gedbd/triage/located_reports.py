@@ -21,14 +21,7 @@ MADE_FROM = "made_from"  # a hash of the inputs of a line
 
 
 class LocatedReports(NamedTuple):
-    """The result of an update.
-
-    Attributes:
-        new: Newly located reports, newest first, with the answers.
-        num_kept: Number of reports that had been located before.
-        num_older: Number of older reports of the index, which are ignored.
-        warnings: Warnings for the user.
-    """
+    """The newly located reports, newest first, and the numbers of those located before or left out as too old."""
 
     new: tuple[tuple[Report, Located], ...]
     num_kept: int

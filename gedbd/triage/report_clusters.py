@@ -84,13 +84,7 @@ class Backlog:
 
 
 class LikelyPairs(NamedTuple):
-    """P pairs of a report and an earlier one.
-
-    Attributes:
-        later: ``(P,)`` rows of the later reports.
-        earlier: ``(P,)`` rows of the earlier reports: the most similar one of each group of known duplicates.
-        probability: ``(P,)`` that the later report belongs to the group of the earlier one.
-    """
+    """P pairs: rows of a later report and of the most similar one of an earlier group, and probability, ``(P,)``."""
 
     later: np.ndarray
     earlier: np.ndarray
@@ -123,10 +117,10 @@ class Cluster(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The clusters of a backlog, and counts of the pairs at or above the threshold that are in no cluster.
+    """The clusters, largest first, and counts of the pairs at or above the threshold that are in no cluster.
 
     Attributes:
-        clusters: Largest first; ties by the higher lowest probability.
+        clusters: Ties by the higher lowest probability.
         num_closed: Number of pairs whose earlier report and all its known duplicates are closed.
         num_rejected: Number of pairs that people have rejected.
         num_apart: Number of pairs that are apart because a third report is similar to only one of them.

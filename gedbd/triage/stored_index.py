@@ -271,10 +271,7 @@ class StoredIndex:
 
         The stored report of the same id is not a candidate. Scores are standardised over the candidates that pass the
         filters. A report without a date gets that of the newest stored report, so that an outdated index does not make
-        all reports look old.
-
-        Raises:
-            ValueError: If the text of the report is empty or too long, or ``top_k`` is not between 1 and 50.
+        all reports look old. Raises ValueError if the text is empty or too long, or ``top_k`` is not between 1 and 50.
         """
         check_report(report)
         check_top_k(top_k)

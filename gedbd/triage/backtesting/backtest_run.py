@@ -206,14 +206,7 @@ def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backt
 
 @dataclass(frozen=True)
 class PageFacts:
-    """Facts on the page beside results.
-
-    Attributes:
-        name: Name of the corpus.
-        command: The command line of the backtest.
-        date: Date with a time zone, in ISO 8601.
-        max_examples: Maximum number of listed suggestions of each kind.
-    """
+    """Facts on the page: corpus, command line, ISO date, and how many suggestions of each kind are listed at most."""
 
     name: str
     command: str

@@ -108,8 +108,7 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
         seed: Seed of the trees.
 
     Returns:
-        The learned probabilities, and ``(B,)`` those of the replayed matches of validation, by the trees of the other
-        folds.
+        The probabilities, and ``(B,)`` those of the matches of validation, by the trees of the other folds.
     """
     older = replayed[replayed["part"] != PARTS[TEST]]
     features = older[list(CONFIDENCE_FEATURES)].to_numpy()

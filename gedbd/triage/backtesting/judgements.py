@@ -21,14 +21,7 @@ ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
 
 @dataclass(frozen=True)
 class Judgements:
-    """The verdicts of a file.
-
-    Attributes:
-        file: The file.
-        verdicts: The verdict on each pair.
-        lines: The line of each pair.
-        warnings: Warnings about ignored verdicts.
-    """
+    """The verdicts of a file: the verdict and the line of each pair of ids, and warnings about ignored verdicts."""
 
     file: Path
     verdicts: dict[tuple[str, str], Verdict]

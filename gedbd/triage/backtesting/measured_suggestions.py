@@ -383,11 +383,7 @@ def _named_pairs(best: pd.DataFrame, corpus: Corpus, **further: str) -> pd.DataF
 
 
 def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
-    """The distinct pairs that a page lists for verdicts: wrong, unknown and right suggestions.
-
-    Args:
-        tables: ``wrong``, ``right`` and ``unknown``.
-        max_rows: Maximum number of unknown pairs.
+    """The distinct pairs that a page lists for verdicts: wrong, unknown (at most ``max_rows``) and right suggestions.
 
     Returns:
         The columns of the tables after ``verdict`` (empty) and ``marked`` (yes for marked duplicates).

@@ -63,18 +63,9 @@ MAX_READ = 10_000  # reports whose terms are read at once
 
 
 class FeatureRow(NamedTuple):
-    """The features of one stored report, as they are read. The fields are columns of the file.
+    """The columns of one stored report that make its features; dates in ISO 8601, the vector as ``(D,)`` float32 bytes.
 
-    Attributes:
-        issue_id: Id of the report.
-        created_at: Date in ISO 8601, if it has one.
-        resolved_at: Date of resolution, likewise.
-        product: Product as the tracker gives it; likewise component, version and priority.
-        vector: ``(D,)`` float32, as bytes.
-        text: Terms of title and description, ``(L,)`` int32, as bytes.
-        heading: Terms of the title, likewise.
-        identifiers: Identifiers, likewise.
-        errors: Lines about errors, likewise.
+    The last four are terms as ``(L,)`` int32 bytes: of title and description, of the title, identifiers, error lines.
     """
 
     issue_id: str

@@ -51,10 +51,6 @@ log = logging.getLogger("gedbd")
 class ServerSearch:
     """What one search asks the server, in a transaction that reads.
 
-    Args:
-        store: The index.
-        filters: See ``StoredIndex.search``.
-
     Attributes:
         query: Gives the rows of a statement.
         totals: Facts about all reports together.

@@ -27,13 +27,7 @@ TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
 
 
 class Version(NamedTuple):
-    """What tells whether a stored report is up to date: its content hash, and the fields that this leaves out.
-
-    Attributes:
-        content: See ``Report.content_hash``.
-        url: Its address.
-        resolved_at: Date of resolution in ISO 8601, if it has one.
-    """
+    """What tells whether a stored report is up to date: ``Report.content_hash``, and other fields."""
 
     content: str
     url: str

@@ -105,12 +105,9 @@ class BatchingEncoder:
 class LoadedModel(NamedTuple):
     """The model of an index in this process.
 
-    Attributes:
-        key: Identifies it.
-        name: The tracker's name.
-        encode: Encodes B reports as the stored ones were encoded, ``(B, D)``.
-        encode_one: Starts to encode one report, for several threads.
-        matching: What was learned from the tracker's history.
+    ``key`` identifies it, ``name`` is the tracker's. ``encode`` gives the vectors ``(B, D)`` of B reports as the stored
+    ones were encoded; ``encode_one`` starts to encode one report, for several threads. ``matching`` was learned from
+    the tracker's history.
     """
 
     key: str
