@@ -27,7 +27,7 @@ TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
 
 
 class Version(NamedTuple):
-    """What tells whether a stored report is up to date: ``Report.content_hash``, and other fields."""
+    """What tells whether a stored report is up to date: its content hash, and the fields that this leaves out."""
 
     content: str
     url: str
