@@ -27,7 +27,7 @@ def test_the_format_is_recognized(tmp_path):
         gedbd.load_corpus(tmp_path / "odd.json")
 
 
-@pytest.mark.parametrize("file", sorted(FILES.iterdir()), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted(FILES.iterdir())[::3], ids=lambda file: file.name)
 def test_the_format_is_that_of_the_command(file):
     command = gedbd.load_corpus(file, "auto")
     corpus = gedbd.load_corpus(file)

@@ -104,6 +104,7 @@ def test_batches_come_back_in_their_order_also_after_an_abandoned_encoding(case)
     np.testing.assert_allclose(alone, expected[rows[5:6]], atol=1e-5)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("max_positions", "lengths"), [(512, {32, 64, 96}), (50, {32})])
 def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch, max_positions, lengths):
     encoder, tokenizer = tiny
@@ -118,6 +119,7 @@ def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch, max_posit
     assert prepared._runtime._fixed.keys() == lengths
 
 
+@pytest.mark.integration
 def test_few_texts_are_encoded_by_torch_and_many_by_openvino(monkeypatch, capsys):
     loaded = tiny_with()
     table = tokens(loaded)
@@ -146,6 +148,7 @@ def test_without_openvino_torch_encodes_and_says_why(monkeypatch, capsys):
     assert line in capsys.readouterr().out
 
 
+@pytest.mark.integration
 def test_an_architecture_is_converted_if_it_is_tested(tiny, monkeypatch):
     tokenizer = tiny[1]
     config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_layers=2, n_heads=2, hidden_dim=32)
@@ -182,6 +185,7 @@ def test_int8_is_close_and_quantised_once(tmp_path):
     assert (kept / "model.bin").stat().st_mtime_ns == written
 
 
+@pytest.mark.integration
 def test_bfloat16_is_close(monkeypatch):
     loaded = tiny_with()
     table = tokens(loaded)
@@ -214,6 +218,7 @@ def test_a_key_tells_weights_texts_and_precision_apart(tmp_path):
     assert Quickest("bfloat16").prepare(loaded.model).key == expected
 
 
+@pytest.mark.integration
 def test_vectors_of_two_backends_are_kept_apart_unless_they_are_equal(tiny, tmp_path):
     encoder, tokenizer = tiny
     first = LoadedEncoder(encoder, tokenizer, 24, cache_dir=tmp_path).pool(TEXTS)

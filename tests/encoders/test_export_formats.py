@@ -34,6 +34,7 @@ CASES = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("architecture", "pooling", "name"), CASES)
 def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, architecture, pooling, name):
     save_small_model(tmp_path / "source", architecture)

@@ -33,6 +33,8 @@ from gedbd.service.mcp_server import (
 )
 from gedbd.triage.stored_index import StoredIndex, open_index
 
+pytestmark = pytest.mark.integration
+
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 NUM_DUPLICATES = 20
 FOUND = 9  # of these by the tiny encoder, whose weights are random
@@ -118,7 +120,6 @@ def text_of(result: types.CallToolResult) -> str:
     return content.text
 
 
-@pytest.mark.integration
 def test_answers_fit_the_schemas_of_their_tools(client):
     tools = {tool.name: tool for tool in client.tools()}
     assert list(tools) == ["find_duplicates", "get_report", "explain"]
@@ -143,7 +144,6 @@ def test_answers_fit_the_schemas_of_their_tools(client):
         assert set(tool.input_schema["properties"]) >= set(arguments)
 
 
-@pytest.mark.integration
 def test_known_duplicates_are_found_as_the_search_finds_them(client, index):
     ids, _ = index.vectors()
     groups = [index.group(one) for one in ids]
@@ -247,7 +247,6 @@ def test_an_error_says_in_one_line_what_to_do(client, name, arguments, said):
     assert not client.call("get_report", id="1102").is_error  # the server goes on
 
 
-@pytest.mark.integration
 def test_two_servers_read_an_index_and_write_nothing(client, folder, connect):
     before = content_of(folder)  # while the server of the other tests runs
     assert not [name for name in before if name.endswith(("-wal", "-shm"))]
@@ -263,7 +262,6 @@ def test_two_servers_read_an_index_and_write_nothing(client, folder, connect):
     assert "426 reports" in other.errors.read_text()
 
 
-@pytest.mark.integration
 def test_changes_of_other_processes_are_read(folder, tmp_path):
     copied, cache = Path(shutil.copytree(folder, tmp_path / "index")), str(folder.parent / "cache")
     with closing(open_index(copied, cache, read_only=True)) as index:
@@ -287,7 +285,6 @@ def start(folder, cwd, stderr=subprocess.PIPE):
     return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=stderr, cwd=cwd, env={"PATH": PATH})
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("end", ["closed", "interrupted"])
 def test_a_server_ends_quietly(folder, tmp_path, end):
     with start(folder, tmp_path) as process:
@@ -304,7 +301,6 @@ def test_a_server_ends_quietly(folder, tmp_path, end):
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
-@pytest.mark.integration
 def test_a_server_imports_neither_what_trains_nor_what_serves_http(folder):
     command = [sys.executable, "-c", SERVE_AND_LIST_MODULES]
     done = subprocess.run(
@@ -315,7 +311,6 @@ def test_a_server_imports_neither_what_trains_nor_what_serves_http(folder):
     assert not modules & NOT_NEEDED
 
 
-@pytest.mark.integration
 def test_what_is_no_request_does_not_end_a_server(folder, tmp_path):
     known = {"jsonrpc": "2.0", "id": 2, "method": "tools/call"}
     call = known | {"params": {"name": "get_report", "arguments": {"id": "1102"}}}

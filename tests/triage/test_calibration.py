@@ -108,6 +108,7 @@ def test_too_few_right_or_wrong_matches_are_an_error(change, message):
         learn_confidence(matches._replace(right=change(matches)), 0)
 
 
+@pytest.mark.integration
 def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
     matches = some(0)
     mine = matches.fold == 2
@@ -118,6 +119,7 @@ def test_probabilities_of_a_fold_do_not_depend_on_its_labels():
     assert (np.diff(second[order]) >= -1e-12).all()
 
 
+@pytest.mark.integration
 def test_probabilities_are_calibrated_on_the_best_matches_alone():
     matches = some(0)
     features = matches.features.copy()

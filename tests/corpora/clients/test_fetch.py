@@ -16,6 +16,8 @@ from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.io import unpacking
 from gedbd.io.locks import RUN_LOCK
 
+pytestmark = pytest.mark.integration
+
 
 def fetched(out: Path) -> list[dict]:
     return [record for file in sorted((out / "pages").iterdir()) for record in json.loads(file.read_text())]
@@ -111,7 +113,6 @@ def test_a_fetch_that_failed_goes_on_with_the_same_result(
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
 
 
-@pytest.mark.integration
 def test_a_killed_process_goes_on(github, tmp_path, make_client):
     run(github, tmp_path / "whole", make_client)
     reached, release = Event(), Event()
@@ -234,7 +235,6 @@ def test_started_lies_a_little_before_the_servers_time():
     assert tracker_fetch.iso(1_800_000_000.9) == "2027-01-15T07:50:00Z"
 
 
-@pytest.mark.integration
 def test_the_command_fetches_and_shows_no_token(github, tmp_path, monkeypatch, run_command):
     monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
     options = [f"tracker.base_url={github.server.url}/", "out=out", "tracker.page_size=3"]
@@ -260,7 +260,6 @@ def test_every_option_of_the_tracker_works(any_tracker, run_command):
     assert "issues, 1 pages in all" in printed
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

@@ -10,6 +10,8 @@ import pytest
 from gedbd.corpora.clients import tracker_client
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
+pytestmark = pytest.mark.integration
+
 ODD = [None, True, -1, 1 << 63, 10**30, 1.5, float("nan"), "", "x", "\ud800", "9" * 30, [], [[]], [1], {}, {"id": 1}]
 TOKEN = "s3cret"
 

@@ -27,6 +27,8 @@ from gedbd.localization.locating.repository_index import AnswerLimits, Located
 from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.inducing import blame_lines
 
+pytestmark = pytest.mark.integration
+
 FIRST = datetime(2023, 11, 15, 22, 13, 20, tzinfo=UTC)  # of the first commit; each is a day later
 LINES = [b"line %d\n" % number for number in range(1, 13)]
 QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
@@ -235,7 +237,6 @@ def test_a_long_report_and_one_without_words(repository, open_index):
     assert located.warnings
 
 
-@pytest.mark.integration
 def test_the_answer_is_the_same_in_each_process(make_repository, tmp_path):
     """The order of a set of words differs between processes, and 0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1."""
     made = make_repository()

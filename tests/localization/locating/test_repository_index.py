@@ -19,6 +19,8 @@ from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHO
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, default_folder
 from gedbd.localization.repository.git_command import Git
 
+pytestmark = pytest.mark.integration
+
 QUOTED = ChangeQuery("Quoted values are cut", "parseQuoted of QuotedParser drops the delimiter")
 ONE_MORE = ("Sort columns", {"src/TablePrinter.java": b"class TablePrinter { void sort() { } }\n"})
 
@@ -171,7 +173,6 @@ def test_a_reader_does_not_wait_for_another_process(repository, open_index):
     assert other.update().num_added == 1
 
 
-@pytest.mark.integration
 def test_threads_ask_while_another_updates(repository, open_index):
     index = open_index(repository)
     index.update()

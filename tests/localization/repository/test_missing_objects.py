@@ -11,6 +11,8 @@ from gedbd.localization.readers.git import read_git
 from gedbd.localization.repository.commit_history import incomplete_commits, list_commits, read_history
 from gedbd.localization.repository.git_command import Git
 
+pytestmark = pytest.mark.integration
+
 WARNING = (
     "{} commits are left out: their objects are missing, as in a partial clone; git fetch --refetch --no-filter "
     "fetches them"

@@ -23,6 +23,8 @@ from gedbd.localization.training.localization_data import LocalizationDataModule
 from gedbd.localization.training.localization_protocol import find_halves
 from gedbd.localization.training.tower import HmcblSettings
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def whole(change_corpus):
@@ -92,7 +94,6 @@ def test_late_interaction_takes_one_process(change_corpus):
         system.setup("fit")
 
 
-@pytest.mark.integration
 def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
     system, data = make_system(change_corpus)
     network = system.network
@@ -109,7 +110,6 @@ def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
             network.losses(batch, lambda rows: rows, fill_banks=True)
 
 
-@pytest.mark.integration
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("options", [{"dropout": 0.1}, {"train_encoders": False}])
 def test_a_halted_training_goes_on_as_if_it_had_not_stopped(change_corpus, whole, tmp_path, options):
@@ -137,7 +137,6 @@ def test_two_processes_agree_with_one(change_corpus, localization_folder, tmp_pa
         torch.testing.assert_close(mine[name], value, rtol=0, atol=1e-4, msg=name, check_dtype=False)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("off", ["feature", "model", "bank"])
 def test_a_level_is_left_out(change_corpus, off):
     system, data = make_system(change_corpus, **{f"{off}_level": 0})
@@ -193,7 +192,6 @@ def test_encoders_of_different_widths_need_the_feature_level_off(change_corpus):
         HmcblSystem(*sides, HmcblSettings(feature_level=0), links, lambda a, b: None, lambda a, b: None, 0)
 
 
-@pytest.mark.integration
 def test_projectors_are_trained_alone(change_corpus):
     before, data = make_system(change_corpus, train_encoders=False, bank_level=1.0)
     trainer, after = train(change_corpus, 1, dropout=0.1, train_encoders=False)
@@ -241,7 +239,6 @@ def test_negatives_of_random_links_are_those_of_a_loop(seed):
     assert found.tolist() == expected
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(
     ("lr", "settings"),
     [

@@ -13,6 +13,8 @@ from gedbd.retrieval.reports.report_training import RankerOptions, ReportHistory
 from gedbd.triage.backtesting.history_replay import MIN_RIGHT, folds, learn, learn_probability, replay
 from gedbd.triage.triage_model import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 
+pytestmark = pytest.mark.integration
+
 QUICK = RankerOptions(kind="linear")
 WORDS = np.array(
     [
@@ -181,7 +183,6 @@ def test_a_replay_without_a_right_match_is_told():
         learn_probability(table.assign(right=False), RANKER, 0)
 
 
-@pytest.mark.integration
 def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     reports, vectors = some_reports(5, 80)
     corpus = Corpus.of_table("small", reports, group_of(5, 80))
@@ -197,7 +198,6 @@ def test_few_right_matches_of_the_default_ranker_keep_its_probabilities():
     assert not np.array_equal(learn_probability(many, learnt.ranker, 0)[0].knots, default.knots)
 
 
-@pytest.mark.integration
 def test_nothing_is_learnt_from_unknown_matches():
     reports, vectors = some_reports(5, 80)
     corpus = Corpus.of_table("small", reports, group_of(5, 80))

@@ -20,6 +20,8 @@ from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import CACHE, FILE
 from gedbd.triage.storage.index_store import IndexStore
 
+pytestmark = pytest.mark.integration
+
 COUNT = 40
 KILLS = [pytest.param(2), pytest.param(20, marks=pytest.mark.slow)]
 
@@ -88,7 +90,6 @@ def change(index, generator):
         index.link("5", str(number), "triager") if number != 5 else None
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_answers_are_those_without_files(index, reader, monkeypatch, seed):
     generator = random.Random(seed)
@@ -182,7 +183,6 @@ def test_many_changes_let_the_files_be_made_again(index, reader, monkeypatch):
     assert again.store.state.memory.num_changed == 0
 
 
-@pytest.mark.integration
 def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch):
     monkeypatch.setattr(folder_store, "MIN_CHANGED", 5)
     before = caches(index.folder)
@@ -196,7 +196,6 @@ def test_files_are_made_again_while_the_index_is_open(index, reader, monkeypatch
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
-@pytest.mark.integration
 def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatch, caplog):
     monkeypatch.setattr(folder_store, "MIN_CHANGED", 0)
     monkeypatch.setattr(folder_store, "MODULE", "gedbd.no_such_module")
@@ -206,7 +205,6 @@ def test_a_failing_process_is_told_and_changes_nothing(index, reader, monkeypatc
     assert answers(index) == answers_without_files(index.folder, reader, monkeypatch)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("kills", KILLS)
 def test_a_process_that_is_killed_while_it_makes_files_leaves_the_old_ones_or_new_ones(tmp_path, kills):
     generator = random.Random(3)
