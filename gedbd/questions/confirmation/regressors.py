@@ -7,6 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor, nn
 
 from gedbd.io.console import track
@@ -33,91 +40,103 @@ class Regressor(Protocol):
         ...
 
 
-class Median:
-    """Predicts the median of the training targets."""
-
-    def fit(self, train: Examples, val: Examples) -> None:
-        """Fits on training examples."""
-        self.median_ = float(np.median(train.y))
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicts log10 hours, ``(A, F) -> (A,)``."""
-        return np.full(len(x), self.median_)
-
-
 class LibraryModel:
-    """Base of models with the interface of scikit-learn."""
+    """A model with the interface of scikit-learn.
 
-    def make(self, num_examples: int) -> Any:
-        """Creates the model for a number of training examples."""
-        raise NotImplementedError
+    Args:
+        model: The model; each fit begins anew.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples."""
-        self.model_ = self.make(len(train.y))
-        self.model_.fit(train.x, train.y)
+        self.model.fit(train.x, train.y)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Predicts log10 hours, ``(A, F) -> (A,)``."""
-        return np.asarray(self.model_.predict(x), dtype=np.float64)
+        return np.asarray(self.model.predict(x), dtype=np.float64)
 
 
-class DecisionTree(LibraryModel):
-    """scikit-learn's regression tree with squared error.
+def median() -> LibraryModel:
+    """The median of the training targets."""
+    return LibraryModel(DummyRegressor(strategy="median"))
+
+
+def decision_tree(max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> LibraryModel:
+    """scikit-learn's regression tree with squared error and, by default, the paper's options."""
+    tree = DecisionTreeRegressor(max_depth=max_depth, min_samples_split=min_samples_split, random_state=seed)
+    return LibraryModel(tree)
+
+
+def xgboost(
+    trees: int = 1000,
+    max_depth: int = 7,
+    eta: float = 0.1,
+    subsample: float = 0.7,
+    colsample: float = 0.8,
+    seed: int = 0,
+) -> LibraryModel:
+    """XGBoost (Chen and Guestrin, 2016) with squared error and, by default, the paper's options.
 
     Args:
-        max_depth: Maximum depth; 7 in the paper.
-        min_samples_split: Minimum number of rows to split; 2 in the paper.
-        seed: Seed for ties of splits.
-    """
-
-    def __init__(self, max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> None:
-        self.options = {"max_depth": max_depth, "min_samples_split": min_samples_split, "random_state": seed}
-
-    def make(self, num_examples: int) -> Any:
-        """Creates the model."""
-        from sklearn.tree import DecisionTreeRegressor
-
-        return DecisionTreeRegressor(**self.options)
-
-
-class XGBoost(LibraryModel):
-    """XGBoost (Chen and Guestrin, 2016) with squared error.
-
-    Args:
-        trees: Number of trees; 1000 in the paper.
-        max_depth: Maximum depth; 7 in the paper.
-        eta: Learning rate; 0.1 in the paper.
-        subsample: Fraction of the rows of each tree; 0.7 in the paper.
-        colsample: Fraction of the columns of each tree; 0.8 in the paper.
+        trees: Number of trees.
+        max_depth: Maximum depth.
+        eta: Learning rate.
+        subsample: Fraction of the rows of each tree.
+        colsample: Fraction of the columns of each tree.
         seed: Seed of the samples of rows and columns.
+
+    Raises:
+        ValueError: If XGBoost is not installed.
+    """
+    try:
+        from xgboost import XGBRegressor
+    except ImportError as error:
+        raise ValueError("xgboost is not installed: pip install 'gedbd[questions]'") from error
+    model = XGBRegressor(
+        n_estimators=trees,
+        max_depth=max_depth,
+        learning_rate=eta,
+        subsample=subsample,
+        colsample_bytree=colsample,
+        random_state=seed,
+        n_jobs=1,
+    )
+    return LibraryModel(model)
+
+
+def extra_trees(trees: int = 300, min_samples_leaf: int = 10, max_features: float = 0.4, seed: int = 0) -> LibraryModel:
+    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006); missing values become the median.
+
+    Args:
+        trees: Number of trees.
+        min_samples_leaf: Minimum number of rows of a leaf.
+        max_features: Fraction of the features to sample for a split.
+        seed: Seed of features and thresholds.
+    """
+    model = ExtraTreesRegressor(trees, min_samples_leaf=min_samples_leaf, max_features=max_features, random_state=seed)
+    return LibraryModel(make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), model))
+
+
+class RankRidge(LibraryModel):
+    """Ridge regression on feature quantiles, which bound long tails; missing values become the median.
+
+    Args:
+        l2: L2 regularisation.
     """
 
-    def __init__(
-        self,
-        trees: int = 1000,
-        max_depth: int = 7,
-        eta: float = 0.1,
-        subsample: float = 0.7,
-        colsample: float = 0.8,
-        seed: int = 0,
-    ) -> None:
-        self.options = {
-            "n_estimators": trees,
-            "max_depth": max_depth,
-            "learning_rate": eta,
-            "subsample": subsample,
-            "colsample_bytree": colsample,
-            "random_state": seed,
-        }
+    def __init__(self, l2: float = 100.0) -> None:
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        # By default, quantiles are computed on a random subsample.
+        self.quantiles = QuantileTransformer(subsample=None)
+        super().__init__(make_pipeline(imputer, self.quantiles, StandardScaler(), Ridge(l2)))
 
-    def make(self, num_examples: int) -> Any:
-        """Creates the model. Raises ValueError if XGBoost is not installed."""
-        try:
-            from xgboost import XGBRegressor
-        except ImportError as error:
-            raise ValueError("xgboost is not installed: pip install 'gedbd[questions]'") from error
-        return XGBRegressor(**self.options, n_jobs=1)
+    def fit(self, train: Examples, val: Examples) -> None:
+        """Fits on training examples."""
+        self.quantiles.n_quantiles = min(QUANTILES, len(train.y))
+        super().fit(train, val)
 
 
 class GradientBoosting:
@@ -159,13 +178,11 @@ class GradientBoosting:
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples."""
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
         # scikit-learn cannot bin features that are always missing, such as tags.
         self.has_values_ = ~np.isnan(train.x).all(axis=0)
         known = train.x[:, self.has_values_]
         seeds = range(self.seed, self.seed + self.repeats)
-        self.boostings_: list[HistGradientBoostingRegressor] = [
+        self.boostings_ = [
             HistGradientBoostingRegressor(**self.options, random_state=seed).fit(known, train.y) for seed in seeds
         ]
 
@@ -173,60 +190,6 @@ class GradientBoosting:
         """Predicts log10 hours, ``(A, F) -> (A,)``."""
         known = x[:, self.has_values_]
         return np.asarray(np.mean([boosting.predict(known) for boosting in self.boostings_], axis=0))
-
-
-class RankRidge(LibraryModel):
-    """Ridge regression on feature quantiles, which bound long tails; missing values become the median.
-
-    Args:
-        l2: L2 regularisation.
-    """
-
-    def __init__(self, l2: float = 100.0) -> None:
-        self.l2 = l2
-
-    def make(self, num_examples: int) -> Any:
-        """Creates the model."""
-        from sklearn.impute import SimpleImputer
-        from sklearn.linear_model import Ridge
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import QuantileTransformer, StandardScaler
-
-        return make_pipeline(
-            SimpleImputer(strategy="median", keep_empty_features=True),
-            # By default, quantiles are computed on a random subsample.
-            QuantileTransformer(n_quantiles=min(QUANTILES, num_examples), subsample=None),
-            StandardScaler(),
-            Ridge(self.l2),
-        )
-
-
-class ExtraTrees(LibraryModel):
-    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006); missing values become the median.
-
-    Args:
-        trees: Number of trees.
-        min_samples_leaf: Minimum number of rows of a leaf.
-        max_features: Fraction of the features to sample for a split.
-        seed: Seed of features and thresholds.
-    """
-
-    def __init__(self, trees: int = 300, min_samples_leaf: int = 10, max_features: float = 0.4, seed: int = 0) -> None:
-        self.options = {
-            "n_estimators": trees,
-            "min_samples_leaf": min_samples_leaf,
-            "max_features": max_features,
-            "random_state": seed,
-        }
-
-    def make(self, num_examples: int) -> Any:
-        """Creates the model."""
-        from sklearn.ensemble import ExtraTreesRegressor
-        from sklearn.impute import SimpleImputer
-        from sklearn.pipeline import make_pipeline
-
-        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        return make_pipeline(imputer, ExtraTreesRegressor(**self.options))
 
 
 class Blend:

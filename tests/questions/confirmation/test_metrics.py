@@ -21,7 +21,7 @@ from gedbd.questions.confirmation.regression_methods import (
     weighted_rmse,
     weighted_spearman,
 )
-from gedbd.questions.confirmation.regressors import Median
+from gedbd.questions.confirmation.regressors import median
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_a_weighted_sample_is_one_with_repeated_rows():
 
 
 def test_the_best_method_on_validation_comes_first(data, predictions):
-    methods = {name: RegressionMethod(Median()) for name in predictions}
+    methods = {name: RegressionMethod(median()) for name in predictions}
     table = compare_methods(predictions, methods, data)
     assert table["method"].tolist() == ["text_network_mlp", "text_mlp", "median"]
     best = table.iloc[0]

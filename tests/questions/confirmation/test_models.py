@@ -7,15 +7,15 @@ import torch
 from gedbd.questions.confirmation.regression_methods import RegressionMethod, permutation_importance, rmse
 from gedbd.questions.confirmation.regressors import (
     Blend,
-    DecisionTree,
     Examples,
-    ExtraTrees,
     GradientBoosting,
-    Median,
     Mlp,
     PairNetwork,
     RankRidge,
-    XGBoost,
+    decision_tree,
+    extra_trees,
+    median,
+    xgboost,
 )
 
 
@@ -29,13 +29,13 @@ def rows():
 @pytest.mark.parametrize(
     "model",
     [
-        DecisionTree(),
-        XGBoost(trees=30),
+        decision_tree(),
+        xgboost(trees=30),
         GradientBoosting(trees=40, repeats=2),
         Mlp([32, 16], lr=0.01, max_epochs=60),
-        ExtraTrees(trees=20, min_samples_leaf=2, max_features=1.0),
+        extra_trees(trees=20, min_samples_leaf=2, max_features=1.0),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=["decision tree", "xgboost", "boosting", "mlp", "extra trees"],
 )
 def test_a_model_learns_and_repeats_itself(rows, model):
     train, val = rows
@@ -56,7 +56,7 @@ def test_ridge_reads_ranks_and_fills_in_what_is_missing():
 
 
 def test_a_blend_is_the_mean_of_its_models(rows):
-    models = {"median": Median(), "trees": ExtraTrees(trees=5)}
+    models = {"median": median(), "trees": extra_trees(trees=5)}
     blend = Blend(models)
     blend.fit(*rows)
     parts = [model.predict(rows[1].x) for model in models.values()]
@@ -90,7 +90,7 @@ def test_the_mlp_keeps_the_best_epoch(rows):
 
 
 def test_only_the_feature_that_matters_is_important(rows):
-    model = DecisionTree(max_depth=1)
+    model = decision_tree(max_depth=1)
     model.fit(*rows)
     table = permutation_importance(model, rows[1], ["a", "b", "c", "d"])
     assert table["feature"][0] == "a"
@@ -100,7 +100,7 @@ def test_only_the_feature_that_matters_is_important(rows):
 
 def test_an_unknown_feature_set_is_refused():
     with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
-        RegressionMethod(Median(), ("views",))
+        RegressionMethod(median(), ("views",))
 
 
 def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):
