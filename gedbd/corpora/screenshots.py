@@ -1,6 +1,5 @@
 """Screenshots attached to reports: their files, and their captions."""
 
-import hashlib
 import os
 import struct
 import warnings
@@ -13,6 +12,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.csv_file import read_table
+from gedbd.io.checksums import checksum
 from gedbd.io.console import track
 from gedbd.io.table_files import plain_cell, write_csv
 
@@ -113,8 +113,7 @@ def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) ->
     if path.stat().st_size > max_megabytes * MEGA:
         return ImageFile(name, path, "", TOO_LARGE)
     try:
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = checksum(path)
     except OSError:
         return ImageFile(name, path, "", BROKEN)
     try:

@@ -5,7 +5,6 @@ other model, adapter or compiled kernel that they name is fetched. Weights are s
 transformers reads with ``weights_only=True``.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -36,6 +35,7 @@ from transformers import (
 )
 
 from gedbd.encoders.text_encoder import position_offset
+from gedbd.io.checksums import checksum
 from gedbd.io.console import first_line
 from gedbd.io.files import CONF_DIR
 
@@ -334,11 +334,10 @@ def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ValueError(f"package {package} has no weights at {weights}: reinstall or uninstall it")
-    with weights.open("rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    if checksum != sha256:
+    digest = checksum(weights)
+    if digest != sha256:
         raise ValueError(
-            f"the weights in package {package} have SHA-256 {checksum} instead of {sha256}: reinstall or uninstall it"
+            f"the weights in package {package} have SHA-256 {digest} instead of {sha256}: reinstall or uninstall it"
         )
     return str(folder)
 

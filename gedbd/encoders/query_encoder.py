@@ -5,7 +5,6 @@ The folder is named after all that the files depend on. It holds the model that 
 SHA-256 of the other files.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -16,21 +15,20 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gedbd.encoders.openvino_model import OpenVinoModel, has_bfloat16, import_openvino
+from gedbd.io.checksums import checksum
 from gedbd.io.files import read_object, whole_folder
 from gedbd.text.tokens import StoredTokenizer, tokenize
 
 if TYPE_CHECKING:
-    import openvino as ov
-
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 ABOUT = "encoder.json"
-MODEL = ("model.xml", "model.bin")
+MODEL = "model.xml"
 TOKENIZER = "tokenizer.json"
 PROJECTION = "projection.npz"
 SIZES = ("max_tokens", "prefix_tokens", "features", "pad_token_id", "dim")
@@ -38,42 +36,45 @@ QUERIES_AT_ONCE = 64
 log = logging.getLogger("gedbd")
 
 
-class EncoderFiles(NamedTuple):
-    """Files of a query encoder, read and checked.
-
-    Attributes:
-        about: The content of ``encoder.json``.
-        model: The model.
-        tokenizer: The tokenizer.
-        projection: Weight ``(D, features)`` and bias ``(D,)``; None if vectors are not projected.
-    """
-
-    about: dict[str, Any]
-    model: "ov.Model"
-    tokenizer: StoredTokenizer
-    projection: tuple[np.ndarray, np.ndarray] | None
-
-
 class QueryEncoder:
     """Encodes queries as ``LoadedEncoder`` does, within rounding.
 
     Args:
-        files: What it is made of.
+        folder: The folder of its files.
+
+    Raises:
+        ValueError: If a file is damaged.
+        OSError: If a file is missing; or KeyError for one that has no checksum.
     """
 
     backend = SimpleNamespace(calibrated=False)
     calibration = None
 
-    def __init__(self, files: EncoderFiles) -> None:
-        about = files.about
-        self.tokenizer = files.tokenizer
+    def __init__(self, folder: Path) -> None:
+        ov = import_openvino()
+
+        about = read_object(folder / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
         self.dim: int = about["dim"]
         self.max_tokens: int = about["max_tokens"]
         self.text_tokens: int = about["max_tokens"] - about["prefix_tokens"]
         self.prefix: str = about["prefix"]
         self._features: int = about["features"]
-        self._projection = files.projection
-        self._model = OpenVinoModel(files.model, about["precision"], _num_threads(), about["max_positions"])
+        self._projection: tuple[np.ndarray, np.ndarray] | None = None
+        with ThreadPoolExecutor(1) as thread:
+            # Hashing lets other threads run: the model is read meanwhile.
+            sums = thread.submit(lambda: {name: checksum(folder / name) for name in about["sha256"]})
+            model = ov.Core().read_model(folder / MODEL)
+            self.tokenizer = StoredTokenizer(folder / TOKENIZER, about["pad_token_id"], about["tokenizer"])
+            if PROJECTION in about["sha256"]:
+                with np.load(folder / PROJECTION, allow_pickle=False) as arrays:
+                    self._projection = (arrays["weight"], arrays["bias"])
+            wrong = [name for name, digest in sums.result().items() if digest != about["sha256"][name]]
+        if wrong:
+            raise ValueError(f"{wrong[0]} differs from its checksum")
+        num_threads = 0  # one for each core, unless OMP_NUM_THREADS, which PyTorch follows too, is a number
+        with suppress(ValueError):
+            num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+        self._model = OpenVinoModel(model, about["precision"], num_threads, about["max_positions"])
 
     def prepare(self) -> None:
         """Does nothing: the model is compiled for the length of a query when there is one."""
@@ -117,7 +118,7 @@ def stored_query_encoder(
     encoder_folder = folder / f"{made_of}-{precision}"
     if read_only or encoder_folder.is_dir():
         try:
-            return QueryEncoder(_read(encoder_folder))
+            return QueryEncoder(encoder_folder)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             reason = str(error).partition("\n")[0]
         if read_only:
@@ -134,7 +135,7 @@ def stored_query_encoder(
         return original
     try:
         write_query_encoder(encoder_folder, original, precision)
-        return QueryEncoder(_read(encoder_folder))
+        return QueryEncoder(encoder_folder)
     except OSError as error:
         log.warning("%s cannot be written, so each search loads PyTorch: %s", encoder_folder, error)
         return original
@@ -172,13 +173,13 @@ def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) 
     try:
         with whole_folder(folder) as fresh:
             # By default OpenVINO halves the precision of stored weights.
-            ov.save_model(convert(model), fresh / MODEL[0], compress_to_fp16=False)
+            ov.save_model(convert(model), fresh / MODEL, compress_to_fp16=False)
             tokenizer: Any = encoder.tokenizer
             tokenizer.backend_tokenizer.save(str(fresh / TOKENIZER))
             if encoder.is_trained:
                 weight, bias = (part.detach().numpy() for part in (model.projection.weight, model.projection.bias))
                 np.savez(fresh / PROJECTION, weight=weight, bias=bias)
-            about["sha256"] = {file.name: _sha256(file) for file in sorted(fresh.iterdir())}
+            about["sha256"] = {file.name: checksum(file) for file in sorted(fresh.iterdir())}
             (fresh / ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
     except OSError:  # of two processes that write at once, the first one's files stay
         if not folder.is_dir():
@@ -186,35 +187,3 @@ def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) 
     for other in folder.parent.iterdir():
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
-
-
-def _read(folder: Path) -> EncoderFiles:
-    """Reads and checks the files. Raises ValueError if one is damaged, OSError or KeyError if something is missing."""
-    ov = import_openvino()
-
-    about = read_object(folder / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
-    with ThreadPoolExecutor(1) as thread:
-        # Hashing lets other threads run: the model is read meanwhile.
-        sums = thread.submit(lambda: {name: _sha256(folder / name) for name in about["sha256"]})
-        model = ov.Core().read_model(folder / MODEL[0])
-        tokenizer = StoredTokenizer(folder / TOKENIZER, about["pad_token_id"], about["tokenizer"])
-        projection = None
-        if PROJECTION in about["sha256"]:
-            with np.load(folder / PROJECTION, allow_pickle=False) as arrays:
-                projection = (arrays["weight"], arrays["bias"])
-        wrong = [name for name, found in sums.result().items() if found != about["sha256"][name]]
-    if wrong:
-        raise ValueError(f"{wrong[0]} differs from its checksum")
-    return EncoderFiles(about, model, tokenizer, projection)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _num_threads() -> int:
-    """The number of threads in ``OMP_NUM_THREADS``, which PyTorch follows too; 0 for one for each core."""
-    with suppress(ValueError):
-        return int(os.environ.get("OMP_NUM_THREADS", "0"))
-    return 0
