@@ -48,9 +48,6 @@ MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 def find_format(texts: Iterable[str]) -> str:
     """The format in which some dates are written.
 
-    Args:
-        texts: The dates; empty ones do not count.
-
     Returns:
         ``ISO8601``, or as in ``datetime.strptime``; ``ISO8601`` too if no format reads all dates.
 
@@ -218,11 +215,6 @@ def _moment(match: re.Match[str]) -> datetime:
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
     """Check that every report has a valid id and that no id occurs twice.
-
-    Args:
-        ids: ``(N,)`` ids, indexed by row in the source.
-        source: The file, for messages.
-        column: Name of the ids' column in the file, for messages.
 
     Raises:
         ValueError: Names the row, or both rows.

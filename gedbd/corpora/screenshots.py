@@ -82,12 +82,7 @@ def open_image(path: Path) -> "Image.Image":
 
 
 def problem_warnings(images: Iterable[ImageFile], owner: Mapping[str, str]) -> list[str]:
-    """Counts the images that cannot be described by reason, and names the first few.
-
-    Args:
-        images: See ``check_images``.
-        owner: Image name to the id of a report that attaches it.
-    """
+    """Counts the images that cannot be described by reason, and names the first few."""
     by_problem: dict[str, list[str]] = {}
     for image in images:
         if image.problem:
@@ -141,9 +136,6 @@ def _as_rgb(image: "Image.Image") -> "Image.Image":
 
 def attached_images(attachments: pd.Series) -> list[list[str]]:
     """Names of the attached files that are images by their ending.
-
-    Args:
-        attachments: N texts, names of files separated by ``;``.
 
     Returns:
         N lists of names in the order of the text, stripped, without duplicates.

@@ -71,11 +71,6 @@ def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series,
 def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str] = ID_COLUMNS) -> pd.DataFrame:
     """A table with the addresses of its reports, in a column ``url of <column>`` after each column of ids.
 
-    Args:
-        table: Any table.
-        reports: ``id`` and ``url`` of all reports.
-        columns: Columns with ids; the table may lack some.
-
     Returns:
         A new table, without a column of addresses where none is known.
     """

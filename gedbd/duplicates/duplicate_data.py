@@ -43,12 +43,7 @@ class Batch(NamedTuple):
 
 
 class BatchDataset(Dataset[Batch]):
-    """A data set whose keys are the indices of whole batches.
-
-    Args:
-        tokens: Token numbers of N reports.
-        group: ``(N,)`` groups that training observes.
-    """
+    """A data set whose keys are the indices of whole batches."""
 
     def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
         self.tokens = tokens

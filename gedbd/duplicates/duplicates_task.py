@@ -142,12 +142,6 @@ class DuplicatesTask:
 def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndarray) -> None:
     """Checks options that would otherwise fail in the first step, or show test pairs to training.
 
-    Args:
-        cfg: The composed configuration of ``conf/train.yaml``.
-        batches: Samples training batches.
-        loss: The loss.
-        parts: ``(N,)`` part of each report.
-
     Raises:
         ValueError: If options are invalid or contradict each other.
     """

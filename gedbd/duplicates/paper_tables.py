@@ -176,11 +176,7 @@ def mean_epochs(setting: Setting) -> pd.DataFrame:
 
 
 def convergence(settings: Sequence[Setting]) -> Figure:
-    """Loss and F1 by epoch of all methods on one corpus, means over seeds; numbers of the paper as crosses.
-
-    Args:
-        settings: Settings of one corpus.
-    """
+    """Loss and F1 by epoch of all methods on one corpus, means over seeds; numbers of the paper as crosses."""
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     axes = figure.subplots(1, 2)
     published = read_published("duplicates", "figures34")
@@ -242,10 +238,6 @@ def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
 
     The base value of an option is the value of most jobs.
 
-    Args:
-        jobs: Jobs of one sweep.
-        options: The options that were varied one at a time.
-
     Returns:
         ``setting`` (further options that the sweep varied, such as ``encoder=bert``, or ""), ``option``, ``value``,
         ``base`` (whether it is the base value), ``seeds``, and each metric with the ends of its 95% interval over seeds
@@ -276,10 +268,6 @@ def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
     """F1 and, where it was measured, RR@10 over the values of each option, one panel an option.
 
     Error bars are 95% intervals over seeds; the marker of the base value is filled.
-
-    Args:
-        table: The rows of one setting, see ``sensitivity``.
-        title: Title of the figure.
     """
     options = list(dict.fromkeys(table["option"]))
     num_rows = -(-len(options) // PANEL_COLUMNS)  # rounded up

@@ -126,11 +126,6 @@ def encode_batches(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Encodes texts in batches of similar length and shows a progress bar with the rate and the remaining time.
 
-    Args:
-        tokens: N texts.
-        prepared: See ``Backend.prepare``.
-        label: Label of the bar.
-
     Yields:
         Rows ``(U,)`` and their pooled vectors ``(U, hidden)`` float32, batch by batch.
     """

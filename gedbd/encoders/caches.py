@@ -120,12 +120,6 @@ def cached_tokens(
     bytes. A damaged file is written again. Slow tokenizers have no serializable state to identify them by, so their
     texts are tokenized each time.
 
-    Args:
-        texts: N texts.
-        tokenizer: The encoder's tokenizer.
-        max_tokens: Length that texts are truncated to.
-        cache_dir: Folder of the cache files, created if absent.
-
     Raises:
         ValueError: If the folder cannot be created or written to, or the tokenizer has no padding token.
     """

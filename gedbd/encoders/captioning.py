@@ -137,12 +137,6 @@ def describe(
 ) -> Iterator[dict[str, Caption]]:
     """Describes images in batches and caches their captions, with a progress bar.
 
-    Args:
-        images: Paths of image files by their SHA-256.
-        captioner: The captioner.
-        cache_dir: Folder of the cache, created if absent.
-        batch_size: Images in a batch.
-
     Yields:
         The captions of each batch by SHA-256, as soon as they are stored.
 

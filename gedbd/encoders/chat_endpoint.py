@@ -71,11 +71,6 @@ class ChatEndpoint:
     ) -> dict[str, Any] | ChatFailure:
         """The first choice of a chat completion.
 
-        Args:
-            model: Name of the model at the endpoint.
-            messages: The conversation.
-            fields: Further fields of the request.
-
         Raises:
             ValueError: If the endpoint refuses the key, the model or the address, or redirects elsewhere.
         """

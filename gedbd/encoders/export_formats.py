@@ -67,12 +67,7 @@ def read_sentence_transformers(folder: Path, texts: list[str]) -> np.ndarray:
 
 
 def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
-    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and the prefix.
-
-    Args:
-        folder: An empty folder.
-        encoder: LoadedEncoder to write; it is not changed.
-    """
+    """Writes ``model.onnx``, ``(U, L), (U, L) -> (U, D)`` for any U and L, tokenizer, ``config.json`` and prefix."""
     import onnx
 
     plain = _write_common(folder, encoder)
@@ -102,12 +97,7 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
 
 
 def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
-    """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation.
-
-    Args:
-        folder: An empty folder.
-        encoder: LoadedEncoder to write; it is not changed.
-    """
+    """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation."""
     plain = _write_common(folder, encoder)
     plain.backbone.save_pretrained(folder)
     for part in list(MODULES.values())[1:]:
@@ -160,11 +150,7 @@ def find_format(name: str) -> Format:
 
 
 def some_texts(texts: list[str]) -> list[str]:
-    """Distinct texts to compare an exported model on: an empty one, the longest, the shortest, and random others.
-
-    Args:
-        texts: All texts of a corpus.
-    """
+    """Distinct texts to compare an exported model on: an empty one, the longest, the shortest, and random others."""
     by_length = sorted(set(texts), key=lambda text: (len(text), text))
     count = min(len(by_length), CHECKED["random"])
     rows = np.random.default_rng(0).choice(len(by_length), count, replace=False)

@@ -90,11 +90,6 @@ class LoadedEncoder:
     def load_projection(self, projection: "SavedProjection", model: str, options: Mapping[str, object]) -> None:
         """Loads the projection of an exported encoder.
 
-        Args:
-            projection: The projection.
-            model: Name or folder of the model, for messages.
-            options: The options of this encoder.
-
         Raises:
             ValueError: If the vectors would differ from those of the exported encoder.
         """

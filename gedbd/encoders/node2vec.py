@@ -123,9 +123,6 @@ class TagEncoder:
     def fit(self, tags: Sequence[tuple[str, ...]]) -> "TagEncoder":
         """Builds the tag network and learns the vectors.
 
-        Args:
-            tags: The tags of each training document.
-
         Raises:
             ValueError: If no document has a tag, an option is invalid, or gensim is not installed.
         """
@@ -144,9 +141,6 @@ class TagEncoder:
 
         A tag without an edge has no walk. It gets a random direction and the mean length of the other vectors (1 if no
         tag has an edge). Frequent tags are not subsampled. Training is deterministic, in one thread.
-
-        Args:
-            network: T tags.
 
         Returns:
             ``(T, dim)`` float32, not of unit length.

@@ -81,11 +81,6 @@ class OpenVinoModel:
     def _encode_one(self, input_ids: np.ndarray, attention_mask: np.ndarray, length: int) -> np.ndarray:
         """Encodes one text by a model of fixed shape: where shapes are free, each new length takes up to twice as long.
 
-        Args:
-            input_ids: ``(1, L)``.
-            attention_mask: ``(1, L)``.
-            length: Length of the shape, L or more.
-
         Returns:
             ``(1, hidden)``.
         """

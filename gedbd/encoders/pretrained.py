@@ -272,10 +272,6 @@ def read_backbone(source: str | Path, local: bool, **settings: Any) -> tuple[Any
 def read_projection(model: str, local: bool) -> SavedProjection | None:
     """Loads the projection of an encoder that ``gedbd export`` has written; None for other models.
 
-    Args:
-        model: A folder, or a name on the hub.
-        local: Whether to read only local files.
-
     Raises:
         OSError: If a file is missing.
         ValueError: If a file is damaged.

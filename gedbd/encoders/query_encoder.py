@@ -39,9 +39,6 @@ log = logging.getLogger("gedbd")
 class QueryEncoder:
     """Encodes queries as ``LoadedEncoder`` does, within rounding.
 
-    Args:
-        folder: The folder of its files.
-
     Raises:
         ValueError: If a file is damaged.
         OSError: If a file is missing; or KeyError for one that has no checksum.
@@ -143,11 +140,6 @@ def stored_query_encoder(
 
 def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) -> None:
     """Converts an encoder and writes its files; other folders beside it are deleted.
-
-    Args:
-        folder: The folder to write.
-        encoder: The original.
-        precision: ``float32`` or ``bfloat16``.
 
     Raises:
         OSError: If the files cannot be written.

@@ -121,12 +121,7 @@ class PreparedRay:
 
 
 class RayWorker:
-    """A process of the cluster, which loads the encoder once and encodes one batch at a time.
-
-    Args:
-        encoder: Reference to the encoder in Ray's object store.
-        backend: Runs it.
-    """
+    """A process of the cluster, which loads the encoder once and encodes one batch at a time."""
 
     def __init__(self, encoder: "ray.ObjectRef[TextEncoder]", backend: Torch | OpenVino) -> None:
         import ray
@@ -143,10 +138,6 @@ class RayWorker:
 
 def join(address: str | None, cores: int) -> None:
     """Joins a Ray cluster, or starts one on this machine, once in a process.
-
-    Args:
-        address: See ``Ray``.
-        cores: Number of cores of a cluster that is started.
 
     Raises:
         ValueError: If no cluster answers at the address.

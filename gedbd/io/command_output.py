@@ -168,11 +168,6 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
 
     A table that is too wide for the terminal is transposed; if that is too wide too, each row is printed as a record,
     one field a line.
-
-    Args:
-        console: The console.
-        frame: The table.
-        title: A line above the table; empty for none.
     """
     if is_json_asked():
         return

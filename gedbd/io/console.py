@@ -136,13 +136,7 @@ def open_console(quiet: bool = False, stderr: bool = False) -> "Console":
 
 
 def print_line(console: "Console", line: str, style: str | None = None) -> None:
-    """Prints a result or a warning, wrapped between words where the width is known.
-
-    Args:
-        console: The console.
-        line: Plain text without markup; may have several lines.
-        style: A style of rich, such as ``bold red``.
-    """
+    """Prints a result or a warning, wrapped between words where the width is known."""
     for part in line.split("\n"):
         print_hanging(console, "", part, style)
 

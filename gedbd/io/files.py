@@ -154,10 +154,6 @@ def write_text(path: Path, text: str) -> None:
 def read_object(path: Path, *needed: str) -> dict[str, Any]:
     """Reads a JSON object.
 
-    Args:
-        path: The file.
-        needed: Names that the object must have.
-
     Raises:
         ValueError: If the file holds no such object; names the file.
     """

@@ -52,10 +52,6 @@ def write_parquet(path: Path, table: pd.DataFrame) -> None:
 def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
     """Reads a CSV table that a command has written.
 
-    Args:
-        path: The file.
-        numbers: Columns that must hold numbers.
-
     Raises:
         ValueError: If rows are missing or truncated, or a column is missing or holds no numbers; names the file, and
             the row as the line number of a text editor.
@@ -160,11 +156,6 @@ def _is_run(text: str) -> bool:
 def check_writable(path: Path, ending: str, content: str) -> None:
     """Checks that a command can write its result.
 
-    Args:
-        path: The file, given as ``out=``.
-        ending: The ending that it must have, such as ``.csv``.
-        content: What it will hold, for the message.
-
     Raises:
         ValueError: If it has another ending, or its folder is missing or not writable.
     """
@@ -175,13 +166,7 @@ def check_writable(path: Path, ending: str, content: str) -> None:
 
 
 def save_vectors(path: Path, ids: pd.Series, vectors: np.ndarray) -> None:
-    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file.
-
-    Args:
-        path: The file, which ends in ``.npz``.
-        ids: N ids.
-        vectors: Their vectors.
-    """
+    """Writes ``id`` ``(N,)`` as text and ``vectors`` ``(N, D)`` float32; an interrupted call leaves no file."""
     with replacing(path) as unfinished:
         np.savez(unfinished, id=ids.to_numpy(dtype=str), vectors=vectors)
 

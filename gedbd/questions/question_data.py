@@ -143,12 +143,7 @@ class QuestionsDataModule(RetrievalData):
 
 
 class QuestionDataset(Dataset[QuestionBatch]):
-    """A data set whose keys are the indices of whole batches.
-
-    Args:
-        features: ``(N, D)`` frozen vectors.
-        group: ``(N,)`` groups that the training pairs form.
-    """
+    """A data set whose keys are the indices of whole batches."""
 
     def __init__(self, features: Tensor, group: np.ndarray) -> None:
         self.features = features
@@ -169,14 +164,6 @@ class TripletBatchSampler(BatchSampler):
     """Duplicate pairs in random order, ``batch_size`` at a time, each with a non-duplicate of its anchor.
 
     The processes share each step; if the last step is short, it repeats pairs of the first.
-
-    Args:
-        pairs: ``(P, 2)`` anchor and duplicate.
-        draw: Draws the non-duplicates of an epoch.
-        batch_size: Pairs of a step of one process.
-        seed: See ``BatchSampler``.
-        rank: See ``BatchSampler``.
-        world_size: See ``BatchSampler``.
     """
 
     def __init__(

@@ -61,9 +61,6 @@ class TitleBody:
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """Unit vectors of titles beside those of bodies, or of the joined texts.
 
-        Args:
-            table: N documents with ``title`` and ``description``.
-
         Returns:
             ``(N, 2H)`` float32: the first H columns of the title, the others of the body; zeros for an empty one. Or
             ``(N, H)``.

@@ -40,12 +40,7 @@ Row = dict[str, Any]
 
 
 def write_table4(sweep_dir: Path, options: Sequence[str] = ()) -> None:
-    """Writes ``table4.csv`` and ``table4.md`` of all finished runs of a sweep, and prints the table.
-
-    Args:
-        sweep_dir: The sweep's folder.
-        options: Unused: the options that the sweep varied.
-    """
+    """Writes ``table4.csv`` and ``table4.md`` of all finished runs of a sweep, and prints the table."""
     console = open_console()
     runs = finished_runs("table4", sweep_dir, console)
     if not runs:

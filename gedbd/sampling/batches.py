@@ -100,14 +100,6 @@ class LengthBatchSampler(BatchSampler):
     In an epoch, each document is drawn once. The processes share each step and get documents of about the same length;
     if the last step is short, it is filled with documents of the same epoch.
 
-    Args:
-        rows: ``(N,)`` documents to draw.
-        lengths: ``(N,)`` their numbers of tokens.
-        batch_size: Documents of a step of one process.
-        seed: See ``BatchSampler``.
-        rank: See ``BatchSampler``.
-        world_size: See ``BatchSampler``.
-
     Raises:
         ValueError: If there is no document.
     """

@@ -37,14 +37,7 @@ class FeedbackLabels:
 
 
 def read_feedback_labels(path: Path, corpus: Corpus, split: Split, parts: np.ndarray) -> FeedbackLabels:
-    """Matches feedback to the reports of a corpus, by id or by text, and keeps the training pairs.
-
-    Args:
-        path: See ``feedback_table``.
-        corpus: The reports.
-        split: Determines the part of each pair.
-        parts: ``(N,)`` part of each report.
-    """
+    """Matches feedback to the reports of a corpus, by id or by text, and keeps the training pairs."""
     table = feedback_table(path)
     rows = np.stack([_subject_rows(table, corpus), _id_rows(table["candidate"], corpus)], axis=1).reshape(-1, 2)
     pairs = pd.DataFrame({"earlier": rows.min(axis=1), "later": rows.max(axis=1)}, dtype=np.int64)

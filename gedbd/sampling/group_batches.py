@@ -263,12 +263,7 @@ def nearest_rows(vectors: np.ndarray, rows: np.ndarray, candidates: np.ndarray, 
 
 
 def nearest_groups(vectors: np.ndarray, groups: list[np.ndarray], count: int) -> np.ndarray:
-    """The nearest groups of each group, itself included, by the cosine of their mean vectors.
-
-    Args:
-        vectors: ``(N, D)`` unit rows.
-        groups: Rows of each of G groups.
-        count: Number of other groups.
+    """The nearest groups of each group, itself included, by the cosine of the means of their unit rows ``(N, D)``.
 
     Returns:
         ``(G, count + 1)`` group numbers, nearest first; fewer columns if there are fewer groups.

@@ -29,10 +29,7 @@ class SampledPairs(NamedTuple):
 
 
 def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs inside duplicate groups.
-
-    Args:
-        group: ``(N,)`` group number of each report.
+    """All pairs inside duplicate groups, from the group ``(N,)`` of each report.
 
     Returns:
         Rows ``earlier`` and ``later``, each ``(P,)`` with ``earlier < later``, ordered by group. A group of n reports
@@ -54,14 +51,6 @@ class NegativeSampler:
     """Samples distinct pairs of different groups in a part, by rejection sampling.
 
     A pair of rows i < j of N has the code i * N + j: with N = 10, (2, 7) is 27.
-
-    Args:
-        group: ``(N,)`` group of each report.
-        parts: ``(N,)`` part of each report.
-        part: The part.
-        split: Determines the part of a pair.
-        rng: Random numbers.
-        rejected: Pairs ``earlier``, ``later`` to exclude.
     """
 
     def __init__(

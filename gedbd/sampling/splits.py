@@ -318,10 +318,6 @@ class Labels:
     def observed(self, corpus: Corpus, parts: np.ndarray) -> np.ndarray:
         """The groups that training observes, ``(N,)``, numbered as in the corpus.
 
-        Args:
-            corpus: The reports.
-            parts: ``(N,)`` part of each report.
-
         Raises:
             ValueError: If the fraction is below 1 and the split has no part but training.
         """

@@ -368,12 +368,7 @@ def template_lines(descriptions: Sequence[str]) -> frozenset[str]:
 
 
 def without_template(text: str, template: Set[str]) -> str:
-    """A description without the lines of a template; one that has nothing else is kept as it is.
-
-    Args:
-        text: The description.
-        template: See ``template_lines``.
-    """
+    """A description without the lines of a template; one that has nothing else is kept as it is."""
     if not template:
         return text
     kept = [line for line, is_code in _lines(text) if is_code or line.strip().casefold() not in template]

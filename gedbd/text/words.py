@@ -100,11 +100,6 @@ def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dic
 
     ``打开``, ``开文`` and ``文件`` become ``打开文件`` if both texts contain it.
 
-    Args:
-        weights: The weight of each shared word.
-        first: A normalised text.
-        second: Another normalised text.
-
     Returns:
         The weight of each word and phrase; that of a phrase is the maximum of its bigrams.
     """

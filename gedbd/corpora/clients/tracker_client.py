@@ -190,11 +190,7 @@ class Client:
 
 
 class PageList:
-    """A paginated list of a tracker.
-
-    Args:
-        client: Requests the pages and counts repeated records.
-    """
+    """A paginated list of a tracker."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -276,14 +272,7 @@ def duration(seconds: float) -> str:
 
 
 def explain(status: int, token: str, has_token: bool, message: str) -> str:
-    """Explain an error status and suggest a remedy.
-
-    Args:
-        status: HTTP status, 400 or above.
-        token: The environment variable that holds the token.
-        has_token: Whether the token was sent.
-        message: The server's own message, empty for none.
-    """
+    """Explain an error status and suggest a remedy."""
     private = "check project= and tracker.base_url; a private project needs a token that may read it"
     advice = {
         401: f"{token} is not accepted: has it expired, or is it mistyped?"

@@ -79,10 +79,6 @@ def read_auto(
 def recognised(location: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format of an export: its name in ``dataset=``, and its options.
 
-    Args:
-        location: The file or folder.
-        given: Columns of a CSV file that are known already.
-
     Raises:
         ValueError: There is no such file, or the format is not recognised.
     """

@@ -163,11 +163,7 @@ def plain_id(text: str) -> str:
 
 
 class KnownIds:
-    """The ids of a file, found also where a cell writes them in another way.
-
-    Args:
-        ids: The ids.
-    """
+    """The ids of a file, found also where a cell writes them in another way."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = {name.strip() for name in ids}
@@ -223,13 +219,7 @@ def group_links(ids: pd.Series, groups: pd.Series, resolved_at: pd.Series = NO_D
 
 
 def file_links(ids: pd.Series, table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The links of a file: in its first column a report, in its second one its duplicates.
-
-    Args:
-        ids: ``(N,)`` ids of the reports.
-        table: Text.
-        source: Source of the links.
-    """
+    """The links of a file: in its first column a report, in its second one its duplicates."""
     known = KnownIds(ids)
     reports = table.iloc[:, 0].map(known.find)
     named = table.iloc[:, 1].map(known.find_all).explode().dropna()

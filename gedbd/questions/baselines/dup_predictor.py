@@ -230,11 +230,6 @@ class WeightSearch:
     From random weights, each weight in turn takes the value of 0, 0.01, ..., 1 that maximises the sum of the recall
     rates at 5, 10 and 20 of the training queries; the best of several starts wins. Not in the public description: the
     first of equal sums wins, and the candidates of a query are the highest documents by a single similarity.
-
-    Args:
-        starts: Number of random starts.
-        steps: Number of steps between 0 and 1.
-        seed: Seed of the starts.
     """
 
     starts: int = 10

@@ -137,13 +137,7 @@ class Dupe(Scorer):
 
 
 def pair_cosines(queries: dict[str, csr_array], documents: dict[str, csr_array], pairs: pd.DataFrame) -> np.ndarray:
-    """The seven cosines of P pairs, ``(P, 7)``.
-
-    Args:
-        queries: Unit vectors of each field of the queries.
-        documents: Unit vectors of each field of the documents.
-        pairs: Pairs with ``query`` and ``document``.
-    """
+    """The seven cosines of P pairs, ``(P, 7)``."""
     columns = []
     for query_field, document_field in COMPARISONS:
         first = queries[query_field][pairs["query"].to_numpy()]

@@ -256,12 +256,7 @@ def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
 
 
 def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
-    """The sections of the page that have something to show.
-
-    Args:
-        result: What the run has measured.
-        tables: Tables by name, see ``write_result``.
-    """
+    """The sections of the page that have something to show."""
     predicted = result.predictions[result.best].test
     true = result.data.y[result.data.test]
     pending = result.pending.head(MAX_PENDING).drop(columns="url")
@@ -353,9 +348,6 @@ def calibration(deciles: pd.DataFrame) -> Figure:
 
 def beside_published(table: pd.DataFrame) -> pd.DataFrame:
     """Published and measured RMSE and rho of the paper's methods, in the paper's order, then of the other methods.
-
-    Args:
-        table: See ``compare_methods``.
 
     Returns:
         ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.

@@ -23,12 +23,7 @@ NEIGHBOURS = 10
 
 
 class LinkHistory:
-    """Confirmations in order of time; each method reads only those before a moment.
-
-    Args:
-        anchors: The table of ``find_anchors``.
-        tags: Tags of all N documents.
-    """
+    """Confirmations in order of time; each method reads only those before a moment."""
 
     def __init__(self, anchors: pd.DataFrame, tags: Sequence[tuple[str, ...]]) -> None:
         ordered = anchors.sort_values(["made_at", "anchor"], kind="stable")
@@ -73,11 +68,7 @@ class LinkHistory:
 
 
 class TagIndex:
-    """Inverted index of tags.
-
-    Args:
-        tags: Tags of all N documents.
-    """
+    """Inverted index of tags."""
 
     def __init__(self, tags: Sequence[tuple[str, ...]]) -> None:
         self.rows: dict[str, list[int]] = defaultdict(list)
@@ -174,12 +165,7 @@ class Resolutions:
         self.hours = log_hours(self.resolved_at - self.created_at)
 
     def of_tags(self, rows: np.ndarray, moment: np.datetime64) -> dict[str, float]:
-        """Fractions of documents that were open or resolved; NaN without documents.
-
-        Args:
-            rows: Earlier documents with a shared tag, ascending.
-            moment: The moment.
-        """
+        """Fractions of documents that were open or resolved; NaN without documents."""
         done = self.resolved_at[rows] < moment
         age = moment - self.created_at[rows]
         day_old = (age > DAY) & (age <= 2 * MONTH)

@@ -41,11 +41,7 @@ class Regressor(Protocol):
 
 
 class LibraryModel:
-    """A model with the interface of scikit-learn.
-
-    Args:
-        model: The model; each fit begins anew.
-    """
+    """A model with the interface of scikit-learn."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -79,14 +75,6 @@ def xgboost(
     seed: int = 0,
 ) -> LibraryModel:
     """XGBoost (Chen and Guestrin, 2016) with squared error and, by default, the paper's options.
-
-    Args:
-        trees: Number of trees.
-        max_depth: Maximum depth.
-        eta: Learning rate.
-        subsample: Fraction of the rows of each tree.
-        colsample: Fraction of the columns of each tree.
-        seed: Seed of the samples of rows and columns.
 
     Raises:
         ValueError: If XGBoost is not installed.
@@ -194,9 +182,6 @@ class GradientBoosting:
 
 class Blend:
     """The mean prediction of several models.
-
-    Args:
-        models: Models by name.
 
     Raises:
         ValueError: If there is no model.

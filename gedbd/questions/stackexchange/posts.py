@@ -166,11 +166,6 @@ class _Collected:
 def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False) -> Posts:
     """Collect the rows of ``Posts.xml``.
 
-    Args:
-        rows: The attributes of each row.
-        path: The file, for messages.
-        code_blocks: See ``body_text``.
-
     Raises:
         ValueError: There is no question, or an id is missing or repeated.
     """

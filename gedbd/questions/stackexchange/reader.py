@@ -92,14 +92,6 @@ def read_stackexchange(
 def read_published(name: str, data_dir: str, folder: str, file: str, base_url: str, **options: Any) -> Corpus:
     """Read the archive of a site that ``gedbd download`` has fetched, or the files of it in the same folder.
 
-    Args:
-        name: Short name of the corpus, as in ``dataset=``.
-        data_dir: Folder of all corpora.
-        folder: Folder of this corpus.
-        file: Name of the published archive.
-        base_url: Public address of the folder with the archive.
-        options: Further options of ``read_stackexchange``.
-
     Raises:
         ValueError: A file is missing or malformed.
     """
@@ -146,11 +138,6 @@ def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFr
 
 def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Collect the duplicate links between questions of the file.
-
-    Args:
-        rows: The attributes of each row of ``PostLinks.xml``.
-        path: The file, for messages.
-        questions: See ``Posts``.
 
     Returns:
         Texts ``id`` (the duplicate), ``duplicate_id`` (its original) and ``made_at``, indexed by row of the file,
