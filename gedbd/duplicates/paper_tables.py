@@ -4,9 +4,7 @@ Each row is a model on a corpus. If the paper has this model and corpus, its num
 that begin with ``paper``; the paper's other models follow in rows of their own.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gedbd.configuration.command_words import option_of
 from gedbd.evaluation.display_names import TEXT_GRAPH
-from gedbd.evaluation.figures import colour, draw_intervals, finish_epochs
+from gedbd.evaluation.figures import colour, finish_epochs
 from gedbd.experiments.published import (
     beside,
     by_corpus,
@@ -29,26 +26,19 @@ from gedbd.experiments.published import (
 )
 from gedbd.experiments.report.report_page import slug
 from gedbd.experiments.report.run_settings import Setting, group_settings
-from gedbd.experiments.run_folder import Run
-from gedbd.experiments.seeds import seed_interval
-from gedbd.io.console import open_console, print_line
+from gedbd.io.console import open_console
 from gedbd.io.table_files import write_csv
 
 TITLES = {
     "table4": "Minutes of a training epoch, with the paper's Table 4",
     "table5": "Precision, recall and F1 on test pairs, with the paper's Table 5",
     "figures34": "Loss and F1 by epoch, with the paper's Figures 3 and 4",
-    "sensitivity": "Sensitivity of the test metrics, one option at a time",
 }
-HEADINGS = {"average_precision": "AP", "precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
+HEADINGS = {"precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
 PAPER = (
     'Columns "paper ..." are the numbers of Bayramoğlu et al., measured on Eclipse Platform and Thunderbird on an A100'
     " with 80 GB. By its authors' code, 50,000 pairs of each were split at random; the paper states neither. Empty: not"
     " in the paper."
-)
-NO_PAPER = (
-    "The paper names these options as future work (section 6) and has no numbers. Intervals (95%) are Student's t over"
-    ' seeds; "base" marks the value of an option while others were varied.'
 )
 METRICS = {
     "table4": ("minutes", "relative"),
@@ -56,44 +46,29 @@ METRICS = {
     "figures34": ("train/loss", "val/loss", "train/f1", "val/f1"),
 }
 PANELS = {"Loss": "loss", "F1": "f1"}
-SENSITIVITY_METRICS = ("f1", "average_precision", "rr@10")
-DRAWN_METRICS = ("f1", "rr@10")
-PANEL_COLUMNS = 3
 Row = dict[str, Any]
 
 
-def write_item(sweep_dir: Path, options: Sequence[str], name: str) -> None:
+def write_item(sweep_dir: Path, name: str) -> None:
     """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and prints the table.
 
     Args:
         sweep_dir: The sweep's folder.
-        options: The options that the sweep varied, for ``sensitivity``.
-        name: ``table4``, ``table5``, ``figures34`` or ``sensitivity``.
+        name: ``table4``, ``table5`` or ``figures34``.
     """
     console = open_console()
     runs = [run for run in finished_runs(name, sweep_dir, console) if not run.is_baseline]
     if not runs:
         return
     settings = group_settings(runs)
+    table = paper_table(settings, name)
     figures: dict[str, Figure] = {}
-    if name == "sensitivity":
-        table = sensitivity(find_jobs(sweep_dir, runs), options)
-        if table.empty:
-            print_line(console, f"{name}: the jobs of {sweep_dir} vary none of {', '.join(options)}")
-            return
-        for setting, rows in table.groupby("setting", sort=False):
-            # The setting is empty if the sweep varied no further options.
-            stem = f"sensitivity_{slug(str(setting))}" if setting else "sensitivity"
-            title = str(setting) or f"{runs[0].corpus}, {runs[0].config.encoder.name}"
-            figures[stem] = sensitivity_figure(rows, title)
-    else:
-        table = paper_table(settings, name)
     if name == "figures34":
         figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
     else:  # that of the figures is too wide for a terminal
         print_paper_table(console, table, TITLES[name], HEADINGS)
     write_csv(sweep_dir / f"{name}.csv", table)
-    notes = [*map(_corpus_note, by_corpus(settings)), NO_PAPER if name == "sensitivity" else PAPER]
+    notes = [*map(_corpus_note, by_corpus(settings)), PAPER]
     write_paper_page(sweep_dir, name, TITLES[name], [readable(table, HEADINGS)], notes, figures, console)
 
 
@@ -199,93 +174,4 @@ def convergence(settings: Sequence[Setting]) -> Figure:
                     axis.plot(epochs, stated[f"{split}/{metric}"], mark, color=tone, label=f"paper, {method}: {split}")
         finish_epochs(axis, f"{title}: {settings[0].corpus}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    return figure
-
-
-@dataclass(frozen=True)
-class Job:
-    """A finished job of a sweep.
-
-    Attributes:
-        overrides: Its options by name, as they were typed.
-        runs: Its runs, one a seed.
-    """
-
-    overrides: dict[str, str]
-    runs: list[Run]
-
-    def values(self, metric: str) -> list[float]:
-        """A metric of the job's own method, one value a seed; empty if it was not measured."""
-        tables = [table for run in self.runs for table in (run.results, run.ranking) if table is not None]
-        return [float(table[metric][0]) for table in tables if metric in table]
-
-
-def find_jobs(sweep_dir: Path, runs: Sequence[Run]) -> list[Job]:
-    """The jobs of a sweep that have left finished runs, in the order of their numbers."""
-    by_number: dict[int, list[Run]] = {}
-    for run in runs:
-        name = run.folder.relative_to(sweep_dir).parts[0]
-        if name.isdigit():
-            by_number.setdefault(int(name), []).append(run)
-    return [
-        Job({option_of(word): word.partition("=")[2] for word in runs_of_job[0].overrides}, runs_of_job)
-        for _, runs_of_job in sorted(by_number.items())
-    ]
-
-
-def sensitivity(jobs: Sequence[Job], options: Sequence[str]) -> pd.DataFrame:
-    """Means of the metrics over seeds at each value of each option, with all other options at their base value.
-
-    The base value of an option is the value of most jobs.
-
-    Returns:
-        ``setting`` (further options that the sweep varied, such as ``encoder=bert``, or ""), ``option``, ``value``,
-        ``base`` (whether it is the base value), ``seeds``, and each metric with the ends of its 95% interval over seeds
-        (Student's t; missing for a single seed).
-    """
-    keys = dict.fromkeys(key for job in jobs for key in job.overrides)  # in order, each once
-    values = {key: Counter(job.overrides.get(key) for job in jobs) for key in (*keys, *options)}
-    varied = [key for key in options if len(values[key]) > 1]
-    base = {key: values[key].most_common(1)[0][0] for key in options}
-    others = [key for key in keys if key not in options and len(values[key]) > 1]
-    rows = []
-    for option in varied:
-        for job in jobs:
-            # Jobs that vary this option only.
-            if all(job.overrides.get(key) == base[key] for key in varied if key != option):
-                setting = ", ".join(f"{key}={job.overrides.get(key)}" for key in others)
-                value = job.overrides[option]
-                row: Row = {"setting": setting, "option": option, "value": value, "base": value == base[option]}
-                row["seeds"] = len(job.runs)
-                for metric in (metric for metric in SENSITIVITY_METRICS if job.values(metric)):
-                    ends = seed_interval(np.array(job.values(metric)))
-                    row |= dict(zip((metric, f"{metric}_low", f"{metric}_high"), ends, strict=True))
-                rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def sensitivity_figure(table: pd.DataFrame, title: str) -> Figure:
-    """F1 and, where it was measured, RR@10 over the values of each option, one panel an option.
-
-    Error bars are 95% intervals over seeds; the marker of the base value is filled.
-    """
-    options = list(dict.fromkeys(table["option"]))
-    num_rows = -(-len(options) // PANEL_COLUMNS)  # rounded up
-    figure = Figure(figsize=(3.6 * PANEL_COLUMNS, 3 * num_rows), layout="constrained")
-    axes = figure.subplots(num_rows, PANEL_COLUMNS, squeeze=False).flatten()
-    for axis in axes[len(options) :]:
-        axis.axis("off")
-    for axis, option in zip(axes, options, strict=False):
-        rows = table[table["option"] == option]
-        rows = rows.iloc[pd.to_numeric(rows["value"]).argsort(kind="stable")]
-        # At equal distances: on a true scale, values such as 1, 3, 10, 100 would overlap.
-        x = pd.Series(range(len(rows)), index=rows.index)
-        for number, metric in enumerate(name for name in DRAWN_METRICS if name in table):
-            options_of_line = {"label": metric.upper(), "color": colour(number), "markerfacecolor": "white"}
-            draw_intervals(axis, x, rows, metric, **options_of_line)
-            axis.plot(x[rows["base"]], rows.loc[rows["base"], metric], "o", color=colour(number), zorder=3)
-        axis.set(xlabel=option, xticks=x, xticklabels=list(rows["value"]))
-        axis.grid(alpha=0.25)
-    axes[0].legend(frameon=False)
-    figure.suptitle(title)
     return figure

@@ -31,11 +31,10 @@ class BesidePublished(Callback):
     """Compares the finished runs of a sweep with a paper's numbers when the sweep ends, in the sweep's folder.
 
     Args:
-        write: Writes the files and prints where they are. It takes the sweep's folder and the names of the options
-            that the sweep varies.
+        write: Writes the files into the sweep's folder and prints where they are.
     """
 
-    def __init__(self, write: Callable[[Path, tuple[str, ...]], None]) -> None:
+    def __init__(self, write: Callable[[Path], None]) -> None:
         self.write = write
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -44,7 +43,7 @@ class BesidePublished(Callback):
         from gedbd.experiments.distributed import is_first
 
         if is_first():
-            self.write(Path(config.hydra.sweep.dir), tuple(config.hydra.sweeper.params or ()))
+            self.write(Path(config.hydra.sweep.dir))
 
 
 def read_published(wing: str, *items: str) -> pd.DataFrame:

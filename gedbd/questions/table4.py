@@ -39,7 +39,7 @@ MINILM = (
 Row = dict[str, Any]
 
 
-def write_table4(sweep_dir: Path, options: Sequence[str] = ()) -> None:
+def write_table4(sweep_dir: Path) -> None:
     """Writes ``table4.csv`` and ``table4.md`` of all finished runs of a sweep, and prints the table."""
     console = open_console()
     runs = finished_runs("table4", sweep_dir, console)

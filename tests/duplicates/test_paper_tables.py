@@ -1,6 +1,5 @@
 """Tables of hand-made run folders beside the published numbers."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import gedbd.train
-from gedbd.duplicates.paper_tables import (
-    Job,
-    convergence,
-    find_jobs,
-    paper_table,
-    sensitivity,
-    sensitivity_figure,
-    write_item,
-)
+from gedbd.duplicates.paper_tables import convergence, paper_table, write_item
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
 from gedbd.experiments.published import read_published
 from gedbd.experiments.report.run_settings import Setting, group_settings
@@ -112,54 +103,6 @@ def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
     assert len(convergence(settings[3:]).axes[0].lines) == 2
 
 
-def test_sensitivity_by_hand(tmp_path):
-    jobs = []
-    for number, (overrides, values) in enumerate(
-        [({"a": "1", "b": "x"}, (0.5, 0.7)), ({"a": "2", "b": "x"}, (0.1, 0.1)), ({"a": "1", "b": "y"}, (0.3,))]
-    ):
-        runs = [make_run(tmp_path / f"{number}/seed_{seed}", f1=f1) for seed, f1 in enumerate(values)]
-        jobs.append(Job(overrides, runs))
-    table = sensitivity(jobs, ["a", "b"])
-    assert table[["option", "value", "base", "seeds"]].to_numpy().tolist() == [
-        ["a", "1", True, 2],
-        ["a", "2", False, 2],
-        ["b", "x", True, 2],
-        ["b", "y", False, 1],
-    ]
-    assert table["f1"].tolist() == pytest.approx([0.6, 0.1, 0.6, 0.3])
-    half = 12.706 * np.std([0.5, 0.7], ddof=1) / np.sqrt(2)  # Student's t with one degree of freedom
-    assert table["f1_high"][0] == pytest.approx(0.6 + half, abs=1e-3)
-    assert table["f1_low"][1] == pytest.approx(0.1)
-    assert np.isnan(table["f1_low"][3])
-    figure = sensitivity_figure(table.assign(value=["1", "2", "10", "9"]), "title")
-    assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["9", "10"]
-
-
-def test_options_beside_the_varied_ones_make_settings_of_their_own(tmp_path):
-    jobs = [
-        Job({"a": a, "encoder": encoder}, [make_run(tmp_path / f"{a}{encoder}")])
-        for encoder in ("bert", "tiny")
-        for a in ("1", "2")
-    ]
-    table = sensitivity(jobs, ["a"])
-    assert table[["setting", "value"]].to_numpy().tolist() == [
-        ["encoder=bert", "1"],
-        ["encoder=bert", "2"],
-        ["encoder=tiny", "1"],
-        ["encoder=tiny", "2"],
-    ]
-
-
-def test_jobs_are_found_by_number_with_the_runs_of_all_seeds(tmp_path):
-    runs = [make_run(tmp_path / name) for name in ("10/seed_0", "10/seed_1", "2", "other")]
-    for run in runs:
-        value = 5 if "10" in str(run.folder.relative_to(tmp_path)) else 6
-        (run.folder / "versions.json").write_text(json.dumps({"overrides": [f"graph.pca_dim={value}"]}))
-    jobs = find_jobs(tmp_path, runs)
-    assert [job.overrides for job in jobs] == [{"graph.pca_dim": "6"}, {"graph.pca_dim": "5"}]
-    assert [len(job.runs) for job in jobs] == [1, 2]
-
-
 SMALL = ["dataset=demo", "encoder=tiny", "trainer.enable_progress_bar=false"]
 
 
@@ -181,29 +124,13 @@ def test_tables_and_figures_of_the_methods(sweep, capsys):
     assert table["f1"][1] == pytest.approx(results["f1"][0])
     assert (table["paper f1"].notna()).sum() == 10
     for name in ("table4", "figures34"):
-        write_item(folder, (), name)
+        write_item(folder, name)
         assert (folder / f"{name}.md").is_file()
     assert (folder / "figures34_demo.png").is_file()
     assert pd.read_csv(folder / "table4.csv")["relative"][0] == 1
 
 
-@pytest.mark.slow
-def test_sensitivity_with_intervals_over_seeds(sweep):
-    fixed = ["loss.margin=0.5", "encoder.dim=16", "fusion.lambda_text=0.5"]
-    folder = sweep("experiment=sensitivity", *fixed, "seeds=2", "graph.pca_dim=10,100", "trainer.max_epochs=2,1")
-    table = pd.read_csv(folder / "sensitivity.csv")
-    assert table[["option", "value"]].to_numpy().tolist() == [
-        ["graph.pca_dim", 10],
-        ["graph.pca_dim", 100],
-        ["trainer.max_epochs", 2],
-        ["trainer.max_epochs", 1],
-    ]
-    assert (table["seeds"] == 2).all()
-    assert (table["f1_low"] <= table["f1"]).all()
-    assert (folder / "sensitivity.png").is_file()
-
-
 def test_a_sweep_without_finished_runs_says_so(tmp_path, capsys):
     (tmp_path / "0").mkdir()
-    write_item(tmp_path, (), "table5")
+    write_item(tmp_path, "table5")
     assert "no run of" in capsys.readouterr().out
