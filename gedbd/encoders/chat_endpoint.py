@@ -10,10 +10,11 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from gedbd.io.console import printable_line
-from gedbd.io.http import HttpSession, is_timeout, read_secret, server_message
+from gedbd.io.http import HttpSession, check_base_url, is_timeout, read_secret, server_message
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+EXAMPLE = "https://api.openai.com/v1"  # of a base address
 NO_QUOTA = "insufficient_quota"
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +49,12 @@ class ChatEndpoint:
     """
 
     def __init__(self, section: str, name: str, base_url: str | None, timeout: float, max_retries: int) -> None:
-        self.base_url = check_url(base_url or os.environ.get(URL_VARIABLE, "").strip(), section)
+        address = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        if not address:
+            raise ValueError(
+                f"{section}.base_url is not set: set it or {URL_VARIABLE}, such as {URL_VARIABLE}={EXAMPLE}"
+            )
+        self.base_url = check_base_url(address, f"{section}.base_url", EXAMPLE)
         self.section = section
         key = read_secret(KEY_VARIABLE)
         if not key:
@@ -124,24 +130,6 @@ class ChatEndpoint:
             )
         may_pass = status == 429 or status >= 500
         return self.failed(f"the endpoint returned {status}", reason, may_pass)
-
-
-def check_url(base_url: str, section: str) -> str:
-    """The address without a slash at its end.
-
-    Raises:
-        ValueError: If it is missing, is no HTTP address, or contains a password.
-    """
-    if not base_url:
-        raise ValueError(
-            f"{section}.base_url is not set: set it or {URL_VARIABLE}, such as {URL_VARIABLE}=https://api.openai.com/v1"
-        )
-    parts = urlsplit(base_url)
-    if "@" in parts.netloc:
-        raise ValueError(f"{section}.base_url holds a name or password: the key is taken from {KEY_VARIABLE} only")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{section}.base_url={base_url} is not an address such as https://api.openai.com/v1")
-    return base_url.rstrip("/")
 
 
 def optional_fields(

@@ -223,6 +223,25 @@ def is_timeout(error: requests.RequestException) -> bool:
     )
 
 
+def check_base_url(base_url: str, option: str, example: str) -> str:
+    """The base address of a server, given by an option, without a trailing slash.
+
+    Raises:
+        ValueError: If it is not an http or https address, has parameters, or holds a password.
+    """
+    problem = f"{option}={shown_url(base_url)} must be an address such as {example}"
+    try:
+        parts = urlsplit(base_url)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(problem) from error
+    if not is_web or parts.query or parts.fragment:
+        raise ValueError(problem)
+    if "@" in parts.netloc:
+        raise ValueError(f"{option} holds a name or password: tokens are taken from the environment only")
+    return base_url.rstrip("/")
+
+
 def read_secret(variable: str) -> str:
     """The value of an environment variable, empty if it is not set.
 

@@ -188,7 +188,7 @@ def test_a_redirect_elsewhere_gets_neither_image_nor_key(server, other_server, s
     [
         ({"OPENAI_BASE_URL": ""}, {}, "captioner.base_url is not set: .* OPENAI_BASE_URL=https://api.openai.com/v1"),
         ({"OPENAI_API_KEY": " "}, {}, "captioner=openai: set OPENAI_API_KEY to the API key of http://127"),
-        ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 is not an address"),
+        ({}, {"base_url": "localhost:8000"}, "captioner.base_url=localhost:8000 must be an address"),
         ({}, {"base_url": f"http://me:{KEY}@host/v1"}, "captioner.base_url holds a name or password"),
         ({}, {"prompt": " "}, "captioner.prompt is empty"),
     ],

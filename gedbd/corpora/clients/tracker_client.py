@@ -7,13 +7,23 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import requests
 
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
-from gedbd.io.http import MAX_BYTES, AnswerTooLargeError, HttpSession, naming, read_secret, server_message, shown_url
+from gedbd.io.http import (
+    MAX_BYTES,
+    AnswerTooLargeError,
+    HttpSession,
+    check_base_url,
+    naming,
+    read_secret,
+    server_message,
+    shown_url,
+)
 
+EXAMPLE = "https://bugs.example.org"  # of a base address
 DEFAULT_WAIT_S = 60.0  # GitHub asks for at least a minute if it gives no time
 LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()
 MIN_EPOCH_S = 1e8  # a larger reset is a point in time, a smaller one a number of seconds
@@ -114,7 +124,7 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.base_url = check_base(base_url)
+        self.base_url = check_base_url(base_url, "tracker.base_url", EXAMPLE)
         self.token = token
         self.max_wait_s = max_wait_s
         self.say = say
@@ -238,21 +248,6 @@ class PageList:
                 " nothing new, so the list is not read further; is the server at tracker.base_url in order?"
             )
         return page
-
-
-def check_base(base_url: str) -> str:
-    """The address without a trailing slash. Raises ValueError if it is not an http or https address."""
-    problem = f"tracker.base_url={shown_url(base_url)} must be an address such as https://bugs.example.org"
-    try:
-        parts = urlsplit(base_url)
-        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ValueError(problem) from error
-    if not is_web or parts.query or parts.fragment:
-        raise ValueError(problem)
-    if "@" in parts.netloc:
-        raise ValueError("tracker.base_url holds a name or password: tokens are taken from the environment only")
-    return base_url.rstrip("/")
 
 
 def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from gedbd.corpora.clients.tracker_client import Client, Record, check_base
+from gedbd.corpora.clients.tracker_client import EXAMPLE, Client, Record
 from gedbd.io.console import is_quiet, item_progress
 from gedbd.io.files import write_text
-from gedbd.io.http import read_secret
+from gedbd.io.http import check_base_url, read_secret
 from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
 
@@ -119,7 +119,7 @@ def fetch_tracker(
         raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
     if not 1 <= tracker.page_size <= 1000:
         raise ValueError(f"tracker.page_size={tracker.page_size} must be between 1 and 1000")
-    check_base(tracker.base_url)
+    check_base_url(tracker.base_url, "tracker.base_url", EXAMPLE)
     tracker.check(project)
     secrets = tracker.secrets()
     make_folder(out)

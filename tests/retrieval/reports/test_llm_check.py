@@ -164,7 +164,7 @@ def test_it_says_what_leaves_the_machine_before_it_does(server, load, caplog):
     [
         ({"OPENAI_BASE_URL": ""}, {}, "llm.base_url is not set: set it or OPENAI_BASE_URL"),
         ({"OPENAI_API_KEY": ""}, {}, "llm=openai: set OPENAI_API_KEY to the API key of http://127"),
-        ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 is not an address"),
+        ({}, {"base_url": "localhost:8000"}, "llm.base_url=localhost:8000 must be an address"),
         ({}, {"answer": "maybe"}, "llm.answer=maybe is unknown: choose number or yes_no"),
     ],
 )
