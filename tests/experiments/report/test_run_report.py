@@ -24,8 +24,6 @@ from gedbd.experiments.report.run_report import (
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import Run
 
-pytestmark = pytest.mark.integration
-
 YEARS = {2012: [1, 2, 0], 2013: [4], 2014: [1, 1]}
 PICTURE = "figures/tag_network.png"
 CAPTIONS = "figures/captions.json"
@@ -81,6 +79,7 @@ def runs(leave: Callable[..., Run], tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.integration
 def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_tables(runs, tmp_path, capsys):
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- report: Leak audit -->\nold\n<!-- end -->\nafter\n")
@@ -171,6 +170,7 @@ def sections_by_option(runs: list[Run]) -> dict[str, Section]:
     return {name: option_section("demo", settings, name) for name in varied_options(settings)}
 
 
+@pytest.mark.integration
 def test_queries_of_all_years_are_pooled_and_shown_year_by_year(leave_years):
     ranks_of_one = {year: [1] * len(ranks) for year, ranks in YEARS.items()}
     runs = leave_years("bm25", YEARS) + leave_years("tfidf", ranks_of_one)
@@ -190,6 +190,12 @@ def test_queries_of_all_years_are_pooled_and_shown_year_by_year(leave_years):
     assert mine["mrr"].tolist() == pytest.approx([0.5, 0.25, 1])
     assert captions(section) == ["F1 over split.year", "RR@10 over split.year", "MRR over split.year"]
     assert len({setting.label for setting in group_settings(runs)}) == 6
+
+
+def test_an_option_with_two_values_has_a_section(leave):
+    settings = group_settings([leave(str(dim), f"graph.pca_dim={dim}") for dim in (5, 10)])
+    assert varied_options(settings) == ["graph.pca_dim"]
+    assert varied_options(settings[:1]) == []
 
 
 def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(leave):
