@@ -11,6 +11,7 @@ from measure import Row, peak_mb, seconds
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
+from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.locating.index_snapshot import Header, Snapshot, read_snapshot, write_snapshot
 from gedbd.localization.readers.changesets import read_localization
 
@@ -54,8 +55,10 @@ def _ranking(folder: Path) -> list[Row]:
     reports = corpus.reports.reports.tail(REPORTS)
     # The date of none: every commit is ranked for each.
     queries = [ChangeQuery(row.title, row.description) for row in reports.itertuples()]
-    ranker.find(history, queries[0], TOP_K)
-    taken = 1000 * np.array([seconds(lambda query=query: ranker.find(history, query, TOP_K)) for query in queries])
+    ranker.find_in(query_features(history, queries[0]), TOP_K)
+    taken = 1000 * np.array(
+        [seconds(lambda query=query: ranker.find_in(query_features(history, query), TOP_K)) for query in queries]
+    )
     size = f"{len(history):,} changesets, {len(queries)} reports of {folder.name}"
     p50, p95 = np.percentile(taken, (50, 95))
     return [

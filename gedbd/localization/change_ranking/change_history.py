@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -35,7 +36,8 @@ class FileLines:
     """The lines of one file, each as the row of the commit that it comes from.
 
     Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
-    first commit of the file if its diff was cut, or from an unknown one.
+    first commit of the file if its diff was cut, or from an unknown one. Arrays are never changed in place, so that a
+    copy is independent.
 
     Args:
         lines: ``(L,)`` int32, the initial lines: those of the file that this one was renamed from.
@@ -45,13 +47,6 @@ class FileLines:
         self.lines = np.empty(0, dtype=np.int32) if lines is None else lines
         self._base = UNKNOWN
         self._is_new = lines is None
-
-    def copy(self) -> "FileLines":
-        """An independent copy."""
-        other = FileLines(self.lines)
-        other._base = self._base
-        other._is_new = self._is_new
-        return other
 
     def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
         """Applies the change of a commit, given by its row; for ``edits`` and ``has_hunks`` see ``FileDiff``."""
@@ -197,7 +192,7 @@ class ChangeIndex:
         # Queries mostly come in chronological order: continue from the last one.
         if last is not None and last.num_changes < num_changes:
             first = last.num_changes
-            lines = last.lines.copy()
+            lines = copy(last.lines)
         for row in self.rows_of_path[path][first:num_changes].tolist():
             lines = self._changed(lines, row, 0)
         owners = lines.owners
@@ -266,11 +261,7 @@ class ChangeHistory:
 
     def without(self, ids: set[str]) -> "ChangeHistory":
         """The history without the commits ``ids``."""
-        other = ChangeHistory()
-        other.ids = self.ids
-        other.created_at = self.created_at
-        other.vocabulary = self.vocabulary
-        other.table = self.table
+        other = copy(self)
         other._take(np.array([row for row, id_ in enumerate(self.ids) if id_ not in ids], dtype=np.int64))
         return other
 

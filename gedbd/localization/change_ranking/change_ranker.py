@@ -91,14 +91,8 @@ class ChangeRanker:
         scores[rows] = shortlisted
         return np.asarray(scores)
 
-    def find(
-        self, history: ChangeHistory, query: ChangeQuery, top_k: int = 10, fixes: KnownFixes | None = None
-    ) -> list[Suspect]:
-        """The most suspect commits of the shortlist, best first; newer commits first among ties. See ``scores``."""
-        return self.find_in(query_features(history, query, fixes), top_k)
-
     def find_in(self, features: QueryFeatures, top_k: int = 10) -> list[Suspect]:
-        """As ``find``, from computed features."""
+        """The most suspect commits of the shortlist, best first; newer commits first among ties."""
         rows, table = self._table(features)
         scores = self.commits.scores(table)
         best = np.lexsort((-rows, -scores))[:top_k]
@@ -143,11 +137,7 @@ class ChangeRanker:
 
     @classmethod
     def from_text(cls, text: str) -> "ChangeRanker":
-        """The ranker that ``to_text`` was called on.
-
-        Raises:
-            ValueError: If the text is damaged.
-        """
+        """The ranker that ``to_text`` was called on; raises ValueError if the text is damaged."""
         return read_ranker(
             text,
             "ranker of changes",

@@ -131,36 +131,47 @@ def empty_table() -> ChangeTable:
 
 def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vocabulary: Vocabulary) -> ChangeTable:
     """Reads commits and their files, ``files`` in the order of the commits; new words are learned."""
+
+    def numbers_of(text: str) -> np.ndarray:
+        return vocabulary([words.of_text(text)], learn=True)[0]
+
     files = files.iloc[np.argsort(files["commit"].to_numpy(), kind="stable")]
-    diffs = zip(files["diff"], files["paths"], strict=True)
-    tracked = track(
-        diffs, "words of changes", transient=True, total=len(files), disable=len(files) < MIN_PROGRESS_FILES
-    )
-    reader = _TableReader(words, vocabulary)
-    file_rows = [reader.file_row(diff, path) for diff, path in tracked]
+    rows = zip(files["diff"], files["paths"], strict=True)
+    is_short = len(files) < MIN_PROGRESS_FILES
+    diffs: list[FileDiff] = []
+    row_words = []
+    for diff, path in track(rows, "words of changes", transient=True, total=len(files), disable=is_short):
+        file_diff = read_file_diff(diff, path)
+        texts = [numbers_of(getattr(file_diff, name)) for name in LINES]
+        distinct, positions = np.unique(np.concatenate(texts), return_inverse=True)
+        ends = np.cumsum([len(text) for text in texts])[:-1]
+        counts = [np.bincount(text, minlength=len(distinct)) for text in np.split(positions, ends)]
+        row_words.append(np.column_stack([distinct, *counts]).astype(np.int32))
+        diffs.append(file_diff._replace(added="", removed="", unchanged=""))
     messages = (commits["title"] + "\n" + commits["description"]).tolist()
+    message_words = []
+    for message in messages:
+        counted = np.unique(numbers_of(TRAILER.sub("", message)), return_counts=True)
+        message_words.append(np.column_stack(counted).astype(np.int32))
     row_commit = files["commit"].to_numpy(dtype=np.int64)
     tests = np.bincount(row_commit, [is_test(path) for path in files["paths"]], minlength=len(commits))
     numbers = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
     is_fix = [FIX.search(message) is not None for message in messages]
     test_share = tests / np.maximum(np.bincount(row_commit, minlength=len(commits)), 1)
-    no_words = np.empty((0, 1 + len(LINES)), dtype=np.int32)
-    no_edits = np.empty((0, 3), dtype=np.int32)
     number: dict[str, int] = {}
     row_path = [number.setdefault(path, len(number)) for path in files["paths"]]
-    row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row, _ in file_rows]
+    row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row in diffs]
+    nothing = empty_table()
     return ChangeTable(
         numbers=np.column_stack([*numbers, is_fix, test_share]).astype(np.float32),
-        message_words=RaggedArray.of(
-            [reader.message(message) for message in messages], np.empty((0, 2), dtype=np.int32)
-        ),
+        message_words=RaggedArray.of(message_words, nothing.message_words.values),
         row_commit=row_commit,
         row_path=np.array(row_path, dtype=np.int64),
         row_old_path=np.array(row_old_path, dtype=np.int64),
-        row_deleted=np.array([row.is_deleted for row, _ in file_rows], dtype=bool),
-        row_shown=np.array([row.has_hunks for row, _ in file_rows], dtype=bool),
-        row_words=RaggedArray.of([counts for _, counts in file_rows], no_words),
-        row_edits=RaggedArray.of([row.edits for row, _ in file_rows], no_edits),
+        row_deleted=np.array([row.is_deleted for row in diffs], dtype=bool),
+        row_shown=np.array([row.has_hunks for row in diffs], dtype=bool),
+        row_words=RaggedArray.of(row_words, nothing.row_words.values),
+        row_edits=RaggedArray.of([row.edits for row in diffs], nothing.row_edits.values),
         paths=list(number),
     )
 
@@ -187,32 +198,6 @@ class FileDiff(NamedTuple):
     old_path: str  # the path before a renaming or copy, or empty
     is_deleted: bool  # whether the file is deleted
     has_hunks: bool  # whether the diff shows changed lines: not for binary files, nor if it was cut before the file
-
-
-class _TableReader:
-    """Counts the words of messages and diffs."""
-
-    def __init__(self, words: CodeWords, vocabulary: Vocabulary) -> None:
-        self._words = words
-        self._vocabulary = vocabulary
-
-    def message(self, message: str) -> np.ndarray:
-        """Words of a message and their counts, ``(T, 2)``."""
-        numbers, counts = np.unique(self._numbers(TRAILER.sub("", message)), return_counts=True)
-        return np.column_stack([numbers, counts]).astype(np.int32)
-
-    def file_row(self, diff: str, path: str) -> tuple[FileDiff, np.ndarray]:
-        """The diff of a file without its texts, and its words: number, and a count for each of ``LINES``."""
-        file_diff = read_file_diff(diff, path)
-        texts = [self._numbers(getattr(file_diff, name)) for name in LINES]
-        numbers, positions = np.unique(np.concatenate(texts), return_inverse=True)
-        ends = np.cumsum([len(text) for text in texts])[:-1]
-        counts = [np.bincount(text, minlength=len(numbers)) for text in np.split(positions, ends)]
-        words = np.column_stack([numbers, *counts]).astype(np.int32)
-        return file_diff._replace(added="", removed="", unchanged=""), words
-
-    def _numbers(self, text: str) -> np.ndarray:
-        return self._vocabulary([self._words.of_text(text)], learn=True)[0]
 
 
 def _column_names() -> list[str]:

@@ -127,11 +127,6 @@ def query_of(report: pd.Series) -> ChangeQuery:
     return ChangeQuery(report["title"], report["description"], created_at)
 
 
-def known_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> KnownFixes:
-    """The fixed bugs of a corpus; raises ValueError as ``fixes_of``."""
-    return KnownFixes(history, list(fixes_of(corpus).values()))
-
-
 def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     """The fixed bugs of a corpus by the row of their report.
 
@@ -148,16 +143,11 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
         row: KnownFix(
             title=table["title"].iloc[row],
             description=table["description"].iloc[row],
-            known_at=_later(dates.iloc[commits].max(), table["created_at"].iloc[row]),
+            known_at=max(dates.iloc[commits].max(), table["created_at"].iloc[row]),  # the latter may be missing
             fixing=tuple(ids[commits]),
         )
         for row, commits in fixing.items()
     }
-
-
-def _later(fixed: pd.Timestamp, created: pd.Timestamp) -> pd.Timestamp:
-    """The later of two dates; the second may be missing."""
-    return fixed if pd.isna(created) else max(fixed, created)
 
 
 def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], dict[int, np.ndarray]]:
@@ -196,7 +186,7 @@ class Replay:
     @cached_property
     def fixes(self) -> KnownFixes | None:
         """The fixed bugs of all reports, of which a query reads those before it."""
-        return known_fixes(self.corpus, self.history) if self.tracker else None
+        return KnownFixes(self.history, list(fixes_of(self.corpus).values())) if self.tracker else None
 
     def features(self, row: int, extra: Mapping[str, np.ndarray] | None = None) -> QueryFeatures:
         """The features of a report, with further scores of the commits, each ``(n,)`` or longer."""
@@ -211,7 +201,7 @@ class Replay:
         return features._replace(scores=features.scores | scores)
 
     def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
-        """The training examples of reports by row; reports without a fixing commit are left out.
+        """The training examples of reports with a fixing commit, by row; the others are left out.
 
         Reports without an earlier inducing commit train the model of files alone.
 
@@ -245,9 +235,6 @@ class Replay:
             queries: ``(T,)`` rows of the reports, ascending.
             options: Options of the training; ``extra`` names the scorers.
             extra: Fitted scorers of commits, whose scores are further features; equal for all rankers of a replay.
-
-        Raises:
-            ValueError: See ``fit_examples``.
         """
         key = (options, queries.tobytes())
         if key not in self._rankers:
@@ -268,8 +255,8 @@ class ChangeRankerScorer(Scorer):
 
     A commit has the ranker's score. A file of a commit has the commit's score + log(FLOOR + p), p the probability that
     the fix changes the file (on the first halves of Tomcat's and AspectJ's reports this ranks better than ordering
-    files by commit, or weighting p by the lines that come from the commit). A hunk has its file's score +
-    log(FLOOR + w), w its score by ``parts`` as a share of the best hunk's before the report.
+    files by commit, or weighting p by the lines that come from the commit). A hunk has its file's score + log(FLOOR +
+    w), w its score by ``parts`` as a share of the best hunk's before the report.
 
     Args:
         replay: Features of the reports; several scorers may share it.
@@ -278,9 +265,6 @@ class ChangeRankerScorer(Scorer):
         extra: Further fitted scorers of commits, by name, whose scores the ranker reads.
         parts: Scorer of hunks, fitted here; only needed to rank hunks.
         training: ``(T,)`` rows of the reports to train on; None for those of the training pairs.
-
-    Attributes:
-        ranker_: The trained ranker.
     """
 
     earlier_only = True
@@ -304,11 +288,7 @@ class ChangeRankerScorer(Scorer):
         self.training = training
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Trains on the training queries; the model of files learns from all fixed reports up to the last of them.
-
-        Raises:
-            ValueError: There is no training pair, or see ``fit_examples``.
-        """
+        """Trains on the training queries, see ``Replay.ranker``; raises ValueError without a training pair."""
         queries = self.training
         if queries is None:
             queries = np.unique(inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy())

@@ -35,7 +35,8 @@ class KnownFixes:
         ordered = [fixes[number] for number in order]
         row = {id_: number for number, id_ in enumerate(history.ids)}
         nothing = np.empty(0, dtype=np.int64)
-        fixing = [_rows(fix.fixing, row) for fix in ordered]
+        # Without commits of other repositories.
+        fixing = [np.array([row[id_] for id_ in fix.fixing if id_ in row], dtype=np.int64) for fix in ordered]
         self._paths = RaggedArray.of([changed_paths(history, rows) for rows in fixing], nothing)
         self._vocabulary = Vocabulary()
         words = CodeWords()
@@ -63,7 +64,7 @@ class KnownFixes:
         return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
 
     def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
-        """Number of the ``MAX_SIMILAR`` fixes with the most similar reports before ``moment`` that changed each path.
+        """How many of the ``MAX_SIMILAR`` fixes before ``moment`` with the most similar reports changed each path.
 
         Returns:
             ``(P,)``, up to the last path that a fix changed.
@@ -87,11 +88,6 @@ class KnownFixes:
             field.add(word, rows, counts[:, 0])
         highest = sum(report.words.values()) * np.log1p((count + 0.5) / 0.5) / 2
         return np.asarray(field.scores["words"] / max(highest, 1e-9))
-
-
-def _rows(ids: Sequence[str], row: Mapping[str, int]) -> np.ndarray:
-    """Rows of the commits that are in the history, ascending."""
-    return np.array(sorted({row[id_] for id_ in ids if id_ in row}), dtype=np.int64)
 
 
 def changed_paths(history: ChangeHistory, commits: np.ndarray) -> np.ndarray:

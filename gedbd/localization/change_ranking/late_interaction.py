@@ -39,10 +39,8 @@ class MaxSim(EarlierScorer):
 
     A faiss index selects a shortlist of documents: each query token adds, to each document among its nearest tokens,
     the largest cosine. The shortlist is scored exactly; other documents score 1 less than its lowest score. Below
-    200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits a dimension.
-
-    With 46,000 documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8:
-    1.5 or 0.75 GB of vectors, 0.4 GB of index, and up to as much again while the index grows.
+    200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits a dimension. With 46,000 documents of
+    128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8.
 
     Args:
         vectors: Computes the token vectors.
@@ -150,14 +148,10 @@ class MaxSim(EarlierScorer):
             index = faiss.index_factory(dim, f"IVF{clusters},SQ4", faiss.METRIC_INNER_PRODUCT)
             index.cp.seed = self.seed
             index.train(self._sample(clusters * TRAINING_TOKENS_A_CLUSTER))
-        for block in self._blocks():
-            index.add(block)
-        return index
-
-    def _blocks(self) -> Iterator[np.ndarray]:
         starts = range(0, len(self.tokens_), DOCUMENTS_AT_ONCE)
         for start in track(starts, "index tokens", transient=True, disable=len(starts) < 2):
-            yield self._read(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE]))
+            index.add(self._read(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE])))
+        return index
 
     def _sample(self, count: int) -> np.ndarray:
         """A random sample of tokens, ``(count, D)`` float32."""

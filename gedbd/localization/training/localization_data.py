@@ -106,23 +106,22 @@ class InducingPairs:
         pairs = []
         for report in self.reports.tolist():
             for commit in sorted(self.inducing[report]):
-                if commit < self.before[report] and len(self.rows_of[commit]):
-                    pairs.append((report, commit))
-                    self._check_negatives(report, commit)
+                if commit >= self.before[report] or not len(self.rows_of[commit]):
+                    continue
+                pairs.append((report, commit))
+                if not set(self.reports.tolist()) - self.induced[commit]:
+                    raise ValueError("a commit induced the bugs of all reports of a split: give more reports")
+                if not any(self._is_negative(report, row) for row in range(self.before[report])):
+                    raise ValueError("all commits before a report induced its bug: give more commits")
         if not pairs:
             raise ValueError("no report of a split has an inducing commit before it: give more reports")
         return np.array(pairs, dtype=np.int64)
 
-    def _check_negatives(self, report: int, commit: int) -> None:
-        if not set(self.reports.tolist()) - self.induced[commit]:
-            raise ValueError("a commit induced the bugs of all reports of a split: give more reports")
-        if not any(self._is_negative(report, row) for row in range(self.before[report])):
-            raise ValueError("all commits before a report induced its bug: give more commits")
-
     def _find_positives(self, corpus: ChangeCorpus, granularity: Granularity) -> list[np.ndarray]:
         """Rows to draw from for each pair: inducing ones, else those of inducing files, else all of the commit."""
-        inducing = _links_of(corpus, granularity)
-        files = _links_of(corpus, "file")
+        links = {name: _sets(*links.pairs) for name, links in corpus.inducing.items()}
+        inducing = links.get(granularity, defaultdict(set))
+        files = links.get("file", defaultdict(set))
         # Hunks fall back to inducing files; files and commits have no fallback.
         file_of = corpus.hunks.table["file"].to_numpy() if granularity == "hunk" else None
         positives = []
@@ -133,12 +132,6 @@ class InducingPairs:
                 named = rows[np.isin(file_of[rows], list(files[report]))]
             positives.append(named if len(named) else rows)
         return positives
-
-
-def _links_of(corpus: ChangeCorpus, granularity: Granularity) -> dict[int, set[int]]:
-    """The inducing rows of each report, as far as the data names them."""
-    links = corpus.inducing.get(granularity)
-    return defaultdict(set) if links is None else _sets(*links.pairs)
 
 
 def _sets(owners: np.ndarray, members: np.ndarray) -> dict[int, set[int]]:
@@ -168,16 +161,15 @@ def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
     rest = np.setdiff1d(present, inducing)
     rng = np.random.default_rng(pairs.seed)
     commits = np.union1d(inducing, rng.choice(rest, min(count, len(rest)), replace=False)).astype(np.int64)
-    changes = [_sample(pairs.rows_of[commit], rng) for commit in commits.tolist()]
+    changes = []
+    for commit in commits.tolist():
+        rows = pairs.rows_of[commit]
+        is_long = len(rows) > MAX_CHANGES
+        changes.append(np.sort(rng.choice(rows, MAX_CHANGES, replace=False)) if is_long else rows)
     first = np.cumsum([0, *(len(rows) for rows in changes[:-1])])
     is_candidate = commits < pairs.before[reports][:, None]
     is_relevant = np.array([[commit in pairs.inducing[report] for commit in commits] for report in reports.tolist()])
     return RankedReports(reports, np.concatenate(changes), commits, first, is_candidate, is_relevant & is_candidate)
-
-
-def _sample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """At most ``MAX_CHANGES`` random rows."""
-    return rows if len(rows) <= MAX_CHANGES else np.sort(rng.choice(rows, MAX_CHANGES, replace=False))
 
 
 def mean_reciprocal_rank(ranked: RankedReports, reports: np.ndarray, changes: np.ndarray) -> float:
@@ -331,7 +323,7 @@ class LocalizationDataModule(WholeBatchData):
 
     def test_dataloader(self) -> DataLoader[PairBatch]:
         """The batches of validation."""
-        return self._load(self.val_pairs, None)
+        return self.val_dataloader()
 
     def _load(self, pairs: InducingPairs, seed: int | None) -> DataLoader[PairBatch]:
         keys = PairKeys(len(pairs), self.batch_size, seed, self.rank, self.world_size)

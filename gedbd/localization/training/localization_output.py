@@ -83,15 +83,7 @@ SHOWN = ("method", "mrr", "mrr_low", "mrr_high", "map", "p@1", "rr@10", "rr@10_l
 def write_result(
     folder: Path, result: LocalizationResult, published: bool, loggers: list[Logger], console: Console
 ) -> None:
-    """Writes, prints and logs a run.
-
-    Args:
-        folder: The run folder.
-        result: The result of the run.
-        published: Whether to write the paper's numbers beside the measured ones, ``tables24.csv`` and ``tables24.md``.
-        loggers: Loggers of the run.
-        console: Console for tables.
-    """
+    """Writes, prints and logs a run; ``published`` adds the paper's numbers beside the measured ones as ``tables24``."""
     name = result.corpus.name
     ranking = result.ranking
     tables = {"results": result.results, "ranking": ranking, "known": result.known}
@@ -193,10 +185,6 @@ def _ranks(measured: Sequence[MeasuredMethod], methods: Sequence[str]) -> dict[s
 def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """The paper's rows of a project and the measured ones that rank commits, by ``PUBLISHED_UNITS``.
 
-    Args:
-        table: See ``ranking_table``.
-        name: Name of the corpus, such as ``tomcat``; without published rows if the paper does not have it.
-
     Returns:
         ``ranked`` (see ``PUBLISHED_UNITS``), ``method``, ``source`` (``Table 2``, ``Table 4`` or ``here``), the metrics
         by their published names, and ``remark`` on published numbers.
@@ -255,10 +243,7 @@ class FirstPretraining:
     def encoder(self, cfg: DictConfig, folder: Path, console: Console) -> Path:
         """Trains the encoder, unless it is finished, and returns its folder; an interrupted training is resumed.
 
-        Args:
-            cfg: Options of the run, whose seed, device and cache are used.
-            folder: The run folder.
-            console: Console for results and warnings.
+        The options of the run are used for seed, device and cache.
         """
         subfolder = folder / FOLDER
         if not (subfolder / OWN_PAGE).is_file():
@@ -279,12 +264,7 @@ class FirstPretraining:
 
 
 def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
-    """Writes ``table3.csv`` and ``table3.md`` of all finished runs of a sweep, and prints the table.
-
-    Args:
-        sweep_dir: The sweep's folder.
-        options: Unused.
-    """
+    """Writes ``table3.csv`` and ``table3.md`` of all finished runs of a sweep, and prints the table."""
     console = open_console()
     finished = [folder for folder, status in read_jobs(sweep_dir).items() if status.state == FINISHED]
     if not finished:

@@ -67,34 +67,25 @@ def measure(level: Level, scorer: Scorer, console: Console, name: str) -> tuple[
 def query_metrics(task: RankingTask, ranking: Ranking) -> pd.DataFrame:
     """MRR, MAP, RR@k, P@k and R_cap@k of each query.
 
-    RR@k is 1 if an inducing change is among the first k (hit@k or top@k in papers on localization). P@k is the share of
-    inducing changes among the first k. R_cap@k is the number of inducing changes among the first k, divided by the
-    minimum of k and the number of inducing candidates; the code of SemanticCodeBERT's authors calls it P@k.
+    RR@k is 1 if an inducing change is among the first k (hit@k or top@k in papers on localization). P@k is the number
+    of inducing changes among the first k, divided by k; R_cap@k divides it by k or, if that is smaller, by the number
+    of inducing candidates: the code of SemanticCodeBERT's authors calls it P@k.
 
     MAP is the mean of the average precisions. The talk on SemanticCodeBERT prints the mean of 1 / AvgP, which would
     exceed 1: we assume a misprint. Unlike in the authors' code (results/accuracy.py), changes made after the report are
     not counted as relevant.
     """
     values = per_query(ranking.queries)
-    names = [name for name in values if not str(name).startswith("map@")]
-    counts = {f"p@{k}": precision_at(task, ranking, k) for k in PRECISION_AT}
-    capped = {f"r_cap@{k}": capped_recall_at(task, ranking, k) for k in PRECISION_AT}
-    return values[names].assign(**counts, **capped)
-
-
-def precision_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
-    """The share of the first k candidates that are relevant, ``(Q,)``; fewer candidates than k count as misses."""
-    best = ranking.top[ranking.top["place"] <= k]
-    candidates = best["candidate"].to_numpy()
-    query = best["query"].to_numpy()
-    hits = [np.isin(candidates[query == row], task.relevant(index)).sum() for index, row in enumerate(task.queries)]
-    return np.array(hits) / k
-
-
-def capped_recall_at(task: RankingTask, ranking: Ranking, k: int) -> np.ndarray:
-    """Relevant candidates among the first k, divided by the maximum possible number, ``(Q,)``."""
-    maximum = [max(1, min(k, len(task.relevant(index)))) for index in range(len(task.queries))]
-    return np.asarray(precision_at(task, ranking, k) * k / np.array(maximum))
+    values = values[[name for name in values if not str(name).startswith("map@")]]
+    relevant = [task.relevant(index) for index in range(len(task))]
+    best = ranking.top[ranking.top["place"] <= max(PRECISION_AT)]
+    by_query = [best.loc[best["query"] == row, "candidate"].to_numpy() for row in task.queries]
+    capped = {}
+    for k in PRECISION_AT:
+        hits = np.array([np.isin(top[:k], rows).sum() for top, rows in zip(by_query, relevant, strict=True)])
+        values[f"p@{k}"] = hits / k
+        capped[f"r_cap@{k}"] = hits / np.array([max(1, min(k, len(rows))) for rows in relevant])
+    return values.assign(**capped)
 
 
 @dataclass(frozen=True)

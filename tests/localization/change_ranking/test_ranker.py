@@ -104,7 +104,7 @@ def test_suspects(corpus, trained):
     replay, ranker = trained
     query = query_of(corpus.reports.documents.table.iloc[40])
     scores = ranker.scores(replay.history, query, replay.fixes)
-    suspects = ranker.find(replay.history, query, 5, replay.fixes)
+    suspects = ranker.find_in(query_features(replay.history, query, replay.fixes), 5)
     order = np.lexsort((-np.arange(len(scores)), -scores))[:5]
     assert [suspect.row for suspect in suspects] == order.tolist()
     assert [suspect.score for suspect in suspects] == pytest.approx(scores[order])
@@ -119,7 +119,7 @@ def test_commits_outside_the_shortlist_come_last(corpus, trained, monkeypatch):
     monkeypatch.setattr("gedbd.localization.change_ranking.query_features.LISTED_BY_WORDS", 2)
     query = query_of(corpus.reports.documents.table.iloc[40])
     scores = ranker.scores(replay.history, query, replay.fixes)
-    listed = [suspect.row for suspect in ranker.find(replay.history, query, 1000, replay.fixes)]
+    listed = [suspect.row for suspect in ranker.find_in(query_features(replay.history, query, replay.fixes), 1000)]
     rest = np.setdiff1d(np.arange(len(scores)), listed)
     assert len(listed) <= 15
     assert scores[rest].max() < scores[listed].min()
@@ -131,7 +131,7 @@ def test_a_report_that_shares_nothing(trained):
     replay, ranker = trained
     query = query_of(pd.Series({"title": "", "description": "", "created_at": START}))
     assert ranker.scores(replay.history, query).shape == (0,)
-    assert ranker.find(replay.history, query) == []
+    assert ranker.find_in(query_features(replay.history, query)) == []
     nothing = query_of(pd.Series({"title": "zzz", "description": "", "created_at": pd.NaT}))
     assert len(ranker.scores(replay.history, nothing)) == NUM_COMMITS
 

@@ -9,7 +9,8 @@ from small_history import NUM_COMMITS, NUM_REPORTS
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.localization.change_ranking.change_training import history_of, known_fixes, query_of
+from gedbd.localization.change_ranking.change_training import fixes_of, history_of, query_of
+from gedbd.localization.change_ranking.file_features import KnownFixes
 from gedbd.localization.change_ranking.query_features import query_features
 
 
@@ -42,7 +43,7 @@ def test_nothing_after_a_report_changes_its_scores(corpus, trained):
         query = query_of(corpus.reports.documents.table.iloc[row])
         early = until(corpus, query.created_at)
         history = history_of(early)
-        fixes = known_fixes(early, history)
+        fixes = KnownFixes(history, list(fixes_of(early).values()))
         assert 0 < len(fixes) < NUM_REPORTS
         first, second = query_features(history, query, fixes), query_features(chosen.history, query, chosen.fixes)
         for name, values in first.scores.items():
@@ -62,8 +63,8 @@ def test_the_fix_of_a_report_that_was_written_after_it_is_no_feature_of_its_own(
     query = query_of(table.iloc[row])
     history = history_of(late)
     others = replace(late, fixing=without(late.fixing, row), inducing={"commit": without(late.inducing["commit"], row)})
-    first = query_features(history, query, known_fixes(late, history))
-    second = query_features(history, query, known_fixes(others, history))
+    first = query_features(history, query, KnownFixes(history, list(fixes_of(late).values())))
+    second = query_features(history, query, KnownFixes(history, list(fixes_of(others).values())))
     np.testing.assert_array_equal(first.files.features, second.files.features)
 
 

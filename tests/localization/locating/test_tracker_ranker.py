@@ -12,6 +12,7 @@ from gedbd.localization import change_ranking
 from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
+from gedbd.localization.change_ranking.query_features import query_features
 from gedbd.localization.locating.repository_index import OTHER_HISTORY
 from gedbd.localization.locating.tracker_ranker import (
     DEFAULT_MEASURED,
@@ -80,8 +81,8 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
     query = ChangeQuery("alpha breaks again", "")
     both = TrackerRanker(ranker, [FIX])
     for history in (make_history(5), make_history(8)):
-        expected = ranker.find(history, query, 5, fixes=KnownFixes(history, [FIX]))
-        found = ranker.find(history, query, 5, fixes=both.known_fixes(history))
+        expected = ranker.find_in(query_features(history, query, KnownFixes(history, [FIX])), 5)
+        found = ranker.find_in(query_features(history, query, both.known_fixes(history)), 5)
         assert [suspect.row for suspect in found] == [suspect.row for suspect in expected]
         np.testing.assert_array_equal([one.score for one in found], [one.score for one in expected])
 
