@@ -22,15 +22,15 @@ def main(cfg: DictConfig) -> None:
         print_line(open_console(stderr=True), hint)
     with gc_paused():
         from gedbd.corpora.bug_report import read_moment
-        from gedbd.localization.locating.answering import OutputOptions, answer, open_configured
+        from gedbd.localization.locating.answering import answer, open_configured
         from gedbd.localization.locating.repository_index import AnswerLimits
         from gedbd.triage.answer import read_queries
 
         reports = read_queries(cfg.query, cfg.file)
         limits = AnswerLimits(cfg.top_k, cfg.max_places, cfg.top_commits, cfg.max_hunks)
-        output = OutputOptions(limits, read_moment(cfg.before, "before"), cfg.details, cfg.json)
+        before = read_moment(cfg.before, "before")
         index = open_configured(cfg)
-    answer(index, reports, output)
+    answer(index, reports, limits, before, cfg.details, cfg.json)
 
 
 if __name__ == "__main__":

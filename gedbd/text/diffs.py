@@ -1,8 +1,8 @@
-"""Unified diffs: which of their lines belong to hunks, and the text that an encoder or a scorer reads of a change."""
+"""Unified diffs: which of their lines belong to hunks, and the fields that a scorer reads of a change."""
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from gedbd.text.words import JAVA_KEYWORDS
 
@@ -14,7 +14,6 @@ DECLARED = re.compile(r"\b(?:class|interface|enum|record|def|function)\s{1,8}(\w
 CALLED = re.compile(r"\b(\w+)\s?\(")
 COMMENT = ("//", "/*", "*", "#", "<!--")
 INLINE_COMMENT = " // "
-Form = Literal["D", "ARC", "ARCL"]
 ADDED = "[ADDED]"
 REMOVED = "[REMOVED]"
 CONTEXT = "[CONTEXT]"
@@ -73,41 +72,6 @@ class DiffReader:
         self._old_left = old_count
         self._new_left = new_count
         return NEW_HUNK
-
-
-def change_text(diff: str, form: Form) -> str:
-    r"""Writes a diff in one of three forms.
-
-    - ``D``: the whole diff as it stands.
-    - ``ARC``: the added, the removed and the context lines, gathered in this order, each group behind its mark; a
-      group without a line is left out.
-    - ``ARCL``: line by line, the sign of each line replaced by its mark.
-
-    ``ARC`` and ``ARCL`` leave out the headers of files and hunks. The hunk ``-a\n+b\n c`` gives
-    ``[ADDED]\nb\n[REMOVED]\na\n[CONTEXT]\nc`` and ``[REMOVED] a\n[ADDED] b\n[CONTEXT] c``.
-
-    Source: Ciborowska and Damevski, "Fast Changeset-based Bug Localization with BERT", ICSE 2022.
-
-    Args:
-        diff: A unified diff of a commit, a file or a hunk; it may be cut off anywhere.
-        form: See above.
-
-    Raises:
-        ValueError: The form is unknown.
-    """
-    if form not in get_args(Form):
-        raise ValueError(f"the form {form!r} of change texts is unknown: choose {', '.join(get_args(Form))}")
-    if form == "D":
-        return diff
-    lines = list(changed_lines(diff))
-    if form == "ARCL":
-        return "\n".join(f"{MARKS[sign]} {text}" for sign, text in lines)
-    groups = []
-    for wanted, mark in MARKS.items():
-        texts = [text for sign, text in lines if sign == wanted]
-        if texts:
-            groups.append("\n".join([mark, *texts]))
-    return "\n".join(groups)
 
 
 def changed_lines(diff: str) -> Iterator[tuple[str, str]]:

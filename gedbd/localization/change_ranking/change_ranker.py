@@ -25,23 +25,14 @@ CONTENT_FREE = frozenset({*CONTENT_FREE_COLUMNS, *FILE_KINDS})
 
 
 class Suspect(NamedTuple):
-    """A commit that may have induced the bug of a report."""
+    """A commit that may have induced the bug of a report, or a file that the report may be about."""
 
-    row: int  # row in the history
-    score: float  # comparable among the commits of one query only
-    # contribution of each feature to the score, by name; they sum to the score less a constant
-    contributions: dict[str, float]
-
-
-class SuspectFile(NamedTuple):
-    """A file that a report may be about."""
-
-    path: int  # row among the paths of the history
-    score: float  # comparable among the files of one query only
-    probability: float  # softmax of the scores of all candidates
+    row: int  # row of the commit, or of the path, in the history
+    score: float  # comparable among the candidates of one query only
     # contribution of each feature to the score, by name without ``_share`` and ``_rank``; they sum to the score less a
     # constant
     contributions: dict[str, float]
+    probability: float = np.nan  # of a file: softmax of the scores of all candidates
 
 
 class ChangeRanker:
@@ -103,14 +94,12 @@ class ChangeRanker:
 
     def find_files_in(
         self, features: QueryFeatures, top_k: int = 10, allowed: np.ndarray | None = None
-    ) -> list[SuspectFile]:
+    ) -> list[Suspect]:
         """The files that a report most likely concerns, best first; older paths first among ties.
 
         They are among the ``allowed`` paths of the history, ``(P,)`` bool; None allows all source files.
         """
         paths = features.files.paths
-        if not len(paths):
-            return []
         table = features.files.columns(self.files.names)
         scores = self.files.scores(table)
         probability = softmax(scores)
@@ -119,7 +108,7 @@ class ChangeRanker:
             order = order[allowed[paths[order]]]
         best = order[:top_k]
         return [
-            SuspectFile(int(paths[row]), float(scores[row]), float(probability[row]), _by_base_name(shares))
+            Suspect(int(paths[row]), float(scores[row]), _by_base_name(shares), float(probability[row]))
             for row, shares in zip(best.tolist(), self.files.contributions(table, best), strict=True)
         ]
 

@@ -72,10 +72,8 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
     """Trains both models of a ranker on the reports of one or several repositories.
 
     The model of commits learns from cross-validated probabilities of files: the reports are split into ``FOLDS`` random
-    folds, and each fold is scored by the model of the others.
-
-    Raises:
-        ValueError: No fix changed an earlier file, or no report has an earlier inducing commit.
+    folds, and each fold is scored by the model of the others. Raises ValueError if no fix changed an earlier file, or
+    no report has an earlier inducing commit.
     """
     options = options or ChangeTrainingOptions()
     folds = np.random.default_rng(options.seed).permutation(len(examples)) % FOLDS
@@ -203,10 +201,8 @@ class Replay:
     def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
         """The training examples of reports with a fixing commit, by row; the others are left out.
 
-        Reports without an earlier inducing commit train the model of files alone.
-
-        Raises:
-            ValueError: The corpus has no reports, or no links to fixing and inducing commits.
+        Reports without an earlier inducing commit train the model of files alone. Raises ValueError if the corpus has
+        no reports, or no links to fixing and inducing commits.
         """
         table, fixing, inducing = _links(self.corpus)
         known_at: dict[int, pd.Timestamp] = {}  # when each commit was first known to have induced a bug

@@ -151,12 +151,8 @@ def file_features(
 ) -> FileFeatures:
     """Features of the files that rank high in any score. Shares and ranks are among the existing files.
 
-    Args:
-        history: The commits.
-        query: The report.
-        report: Its words.
-        matches: Scores of the P paths that were changed before the report, see ``match_changes``.
-        earlier_fixes: ``(P,)`` votes of earlier fixes; None without a tracker.
+    ``matches`` are the scores of ``match_changes`` of the P paths that were changed before the report;
+    ``earlier_fixes`` are ``(P,)`` votes of earlier fixes, or None without a tracker.
     """
     index = history.index
     before = history.num_before(query.created_at)
@@ -219,15 +215,9 @@ def changed_together(
 ) -> np.ndarray:
     """How often files were changed with the seed files, which match the report's words best, ``(P,)``.
 
-    Sum over the seed files of the squared lexical score times the mean, over their latest changes, of 1 / root of the
-    number of the commit's files if the commit changed the file too.
-
-    Args:
-        history: The commits.
-        lexical: ``(P,)`` lexical scores as shares of the best.
-        is_named: ``(P,)`` whether the report names a file.
-        exists: Paths of the files that exist.
-        before: Number of the commits before the report.
+    Sum over the seed files of the squared ``lexical`` score, ``(P,)`` as a share of the best, times the mean, over
+    their latest changes before the report, of 1 / root of the number of the commit's files if the commit changed the
+    file too. Seeds are among the paths ``exists``; that the report names a file counts too.
     """
     index = history.index
     scores = np.zeros(len(lexical))

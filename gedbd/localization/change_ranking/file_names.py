@@ -128,10 +128,10 @@ class StackTraceHits(EarlierScorer):
 
 
 class FileRecency(EarlierScorer):
-    """-log(1 + days from the last change of a file to the report); the maximum over the files of a change.
+    """-log(1 + days from the last change of a file before the report to it); the maximum over the files of a change.
 
-    The last change is the last document before the report with the path. A change without a path scores as if the first
-    document had changed its file last; without dates, rows count as days.
+    A change without a path scores as if the first document had changed its file last; without dates, rows count as
+    days.
     """
 
     def read(self, inputs: ScorerInputs) -> None:

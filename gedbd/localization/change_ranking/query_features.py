@@ -118,12 +118,10 @@ def ownership_features(
 
 
 def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bool = True) -> tuple[str, ...]:
-    """The names of the columns of ``feature_table``.
+    """The columns of ``feature_table``, with three for each of ``RANKED`` and of ``extra``, further scorers.
 
-    Args:
-        content_free: Whether to include ``CONTENT_FREE_COLUMNS``.
-        extra: Names of the scores of further scorers.
-        ownership: Whether to include all other columns; False for ``TEXT_BOUND`` alone.
+    ``content_free`` includes ``CONTENT_FREE_COLUMNS``; without ``ownership``, only ``TEXT_BOUND`` are left of the
+    others.
     """
     names = []
     for name in (*((*OWNERSHIP, *LEXICAL) if ownership else TEXT_BOUND), *extra):
@@ -134,12 +132,9 @@ def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bo
 
 
 def feature_table(scores: Mapping[str, np.ndarray], names: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
-    """The features of C commits, ``(C, F)`` float32; shares and ranks are over all n commits.
+    """The features ``names`` of the C commits ``rows``, ``(C, F)`` float32, from scores of all n commits.
 
-    Args:
-        scores: Scores of all commits by name, each ``(n,)``.
-        names: Names of the columns, see ``feature_names``.
-        rows: ``(C,)`` rows of the commits.
+    Shares and ranks are over all commits.
     """
     columns = []
     derived: dict[str, np.ndarray] = {}

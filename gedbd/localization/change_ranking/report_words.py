@@ -166,11 +166,7 @@ def _tail(frame: Frame) -> str:
 
 
 class WordCounts:
-    """Counts of words by row in F fields.
-
-    Args:
-        texts: For each row ``(T, 1 + F)`` int32: number of the word, counts in the fields.
-    """
+    """Counts of words by row in F fields: for each row ``(T, 1 + F)`` int32, the number of the word and its counts."""
 
     def __init__(self, texts: RaggedArray) -> None:
         self.texts = texts
@@ -246,13 +242,7 @@ class Bm25Field:
         self.scores = {name: np.zeros(len(lengths), dtype=np.float32) for name in queries}
 
     def add(self, word: str, texts: np.ndarray, counts: np.ndarray) -> None:
-        """Adds the scores of a word.
-
-        Args:
-            word: The word.
-            texts: ``(T,)`` distinct texts that contain it.
-            counts: ``(T,)`` number of occurrences, above 0.
-        """
+        """Adds the scores of a word that ``(T,)`` distinct texts contain ``counts`` times each."""
         if not len(texts):
             return
         idf = np.log1p((self._num_texts - len(texts) + 0.5) / (len(texts) + 0.5))

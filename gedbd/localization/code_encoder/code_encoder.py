@@ -35,11 +35,7 @@ SETTINGS_FILE = "code_inputs.json"
 
 
 class CodeEncoder(nn.Module):
-    """Token vectors of code with its flow graph.
-
-    Args:
-        backbone: A BERT, RoBERTa or DistilBERT, or another encoder that takes an attention mask ``(B, 1, L, L)``.
-    """
+    """Token vectors of code with its flow graph; the backbone takes a mask ``(B, 1, L, L)``, as BERT does."""
 
     def __init__(self, backbone: PreTrainedModel) -> None:
         super().__init__()
@@ -82,8 +78,7 @@ def save_encoder(
 def load_code_encoder(folder: str | Path) -> SavedEncoder:
     """Reads a folder of ``save_encoder``.
 
-    Raises:
-        ValueError: If it is none, is damaged, or its inputs are longer than its model reads.
+    Raises ValueError if it is none, is damaged, or its inputs are longer than its model reads.
     """
     folder = Path(folder)
     limits, parts = read_settings(folder)
@@ -170,11 +165,8 @@ class UntrainedEncoder:
         attention_dropout: Share of the weights of attention that training leaves out.
         seed: Determines the weights.
         fine_tuning: The configuration takes defaults of training options from it.
-        backend: Refused, as the model has no weights to encode with.
-        cache_dir: Refused as well.
-
-    Raises:
-        ValueError: If the sizes do not fit, or the encoder is to encode texts as it is.
+        backend: Refused, as is ``cache_dir``: the model has no weights to encode with.
+        cache_dir: See ``backend``.
     """
 
     def __init__(

@@ -28,21 +28,13 @@ NO_NODE = np.zeros(0, dtype=np.int8)
 
 
 def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedModel, seed: int = 0) -> int:
-    """Adds ``CODE_TOKENS`` to a tokenizer as special tokens, and their rows to the embeddings of its encoder.
+    """Adds ``CODE_TOKENS`` to a tokenizer as special tokens, and their rows to the embeddings of its encoder, in place.
 
     A new row is drawn, unit by unit, from the normal distribution with the mean and spread of the rows of the old
-    tokens. Tokens that are there already keep their rows.
+    tokens; ``seed`` determines it. Tokens that are there already keep their rows. Returns the number of tokens added.
 
-    Texts are read with ``split_special_tokens``: the ``[N]`` of ``new int[N]`` is code, no marker. The tokenizer
-    keeps this setting where it is saved.
-
-    Args:
-        tokenizer: Changed in place.
-        backbone: Changed in place; a model with a language model's head is allowed, whose outputs grow as well.
-        seed: Determines the new rows; other random numbers are left as they are.
-
-    Returns:
-        The number of tokens added.
+    Texts are read with ``split_special_tokens``: the ``[N]`` of ``new int[N]`` is code, no marker. The tokenizer keeps
+    this setting where it is saved.
     """
     known = tokenizer.get_vocab()
     missing = [token for token in CODE_TOKENS if token not in known]
@@ -94,8 +86,7 @@ class InputLimits:
 class InputParts:
     """The parts of an input besides comment and code.
 
-    Raises:
-        ValueError: If a choice is unknown, or there are types or roles without nodes.
+    Raises ValueError if a choice is unknown, or there are types or roles without nodes.
     """
 
     nodes: bool = True  # whether the nodes of the flow graph are part of it
@@ -121,11 +112,10 @@ class InputParts:
 
 
 class CodeEdges(NamedTuple, Generic[Positions]):
-    """Edges of an input or a batch, by kind, in the order of the nodes.
+    """Edges of an input or a batch, by kind, in the order of the nodes: E1 to E4 of the talk.
 
-    ``code_node`` is E1 of the talk, ``node_node`` E2, ``node_type`` E3 and ``node_role`` E4; each leads from the first
-    of its two names to the second. Those of an input are ``(2, E)`` positions of tokens each, those of a batch
-    ``(3, E)``: row of the batch, from and to.
+    Each kind leads from the first of its two names to the second. Those of an input are ``(2, E)`` positions of tokens
+    each, those of a batch ``(3, E)``: row of the batch, from and to.
     """
 
     code_node: Positions
@@ -181,21 +171,12 @@ def make_input(
     """The input ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]`` of the talk.
 
     All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written); their edges to code, nodes,
-    types and roles say what they are. Blocks that ``parts`` leaves out
-    are absent with their markers; without nodes the input ends after the code's ``[SEP]``.
+    types and roles say what they are. Blocks that ``parts`` leaves out are absent with their markers; without nodes the
+    input ends after the code's ``[SEP]``. If the code is cut, so are the nodes that begin after its last token, with
+    their edges.
 
-    If the code is cut, so are the nodes that begin after its last token, with their edges.
-
-    Args:
-        tokenizer: A fast tokenizer that has the tokens of ``add_code_tokens``.
-        code: The method.
-        comment: What its Javadoc says, or nothing.
-        graph: The flow graph of ``code``, None if it has none.
-        limits: The largest size of each block.
-        parts: Which blocks and edges there are.
-
-    Raises:
-        ValueError: If the tokenizer does not say where in a text its tokens are.
+    The tokenizer is a fast one that has the tokens of ``add_code_tokens``; ``graph`` is that of ``code``, or None.
+    Raises ValueError if the tokenizer does not say where in a text its tokens are.
     """
     all_comment_ids, _ = tokenize(tokenizer, comment)
     all_code_ids, all_offsets = tokenize(tokenizer, code)

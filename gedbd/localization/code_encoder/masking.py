@@ -279,8 +279,7 @@ class Sampler:
 def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str, float]:
     """The weights above 0 of the objectives whose edges an input has.
 
-    Raises:
-        ValueError: If an objective is unknown, or no objective is left.
+    Raises ValueError if an objective is unknown, or no objective is left.
     """
     for name in weights:
         if name not in OBJECTIVES:

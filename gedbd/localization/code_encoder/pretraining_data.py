@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 from transformers import PreTrainedTokenizerBase
 
-from gedbd.corpora.corpus import PARTS, Corpus
+from gedbd.corpora.corpus import PARTS
 from gedbd.experiments.training_task import WholeBatchData
 from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_inputs import (
@@ -30,14 +30,6 @@ from gedbd.sampling.batches import LengthBatchSampler
 MIN_PROGRESS_METHODS = 200
 NO_ROWS = np.zeros(0, dtype=np.int64)
 EVALUATION_SEED = 0  # of the masks of validation and test, the same in every epoch and run
-
-
-def check_methods(corpus: Corpus) -> None:
-    """Raises ValueError if a corpus has no methods with comments."""
-    if "comment" not in corpus.reports or "path" not in corpus.reports:
-        raise ValueError(
-            f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>"
-        )
 
 
 def read_inputs(
@@ -91,11 +83,7 @@ class BatchRows(NamedTuple):
 
 
 class TrainingKeys(KeySampler[BatchRows]):
-    """Keys of the training set for an epoch.
-
-    Args:
-        batches: Samplers; the gradients of a batch of each are accumulated.
-    """
+    """Keys of the training set for an epoch; the gradients of a batch of each sampler are accumulated."""
 
     def __init__(self, batches: Sequence[LengthBatchSampler]) -> None:
         self.batches = batches

@@ -27,15 +27,11 @@ class ObjectiveSums(NamedTuple):
 
 
 def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
-    """Logits of edges: h_i . h_j / sqrt(H), of which the sigmoid is the probability.
+    """Logits of edges, ``(P,)``: h_i . h_j / sqrt(H), of which the sigmoid is the probability.
 
-    The talk takes the sigmoid of the dot product alone. Its layers end in a normalization that gives vectors of
-    length sqrt(H), so that the product is up to H: without the division the loss starts in the hundreds.
-
-    Args:
-        hidden: ``(B, L, H)`` last hidden states.
-        row: ``(P,)`` method of each pair.
-        ends: ``(2, P)`` positions of its tokens.
+    ``hidden (B, L, H)`` are the last hidden states, ``row (P,)`` the method of each pair, ``ends (2, P)`` the positions
+    of its tokens. The talk takes the sigmoid of the dot product alone. Its layers end in a normalization that gives
+    vectors of length sqrt(H), so that the product is up to H: without the division the loss starts in the hundreds.
     """
     first = hidden[row, ends[0]].float()
     second = hidden[row, ends[1]].float()
@@ -75,7 +71,7 @@ class PretrainingSystem(TrainingSystem):
 
     The loss of an objective is the mean or the sum over all predictions of an optimizer step, of all processes and of
     all batches whose gradients are accumulated. The talk sums over edges, so that an objective with more edges counts
-    more.
+    more. Logged losses of one objective are means; ``loss`` is what is minimised.
 
     Args:
         backbone: The encoder.
@@ -83,8 +79,7 @@ class PretrainingSystem(TrainingSystem):
         make_optimizer: Makes the optimizer.
         make_scheduler: Makes the scheduler.
         seed: Fixes dropout.
-        reduction: ``mean`` or ``sum``. Logged losses of one objective are means; ``loss`` is what is minimised, that
-            of an epoch or a split over all its predictions.
+        reduction: ``mean`` or ``sum``.
 
     Attributes:
         tested: Loss, accuracy and number of predictions of each objective in the last test.

@@ -41,7 +41,6 @@ from gedbd.localization.code_encoder.code_inputs import (
 from gedbd.localization.code_encoder.masking import ALIGNMENT, EDGE, MLM, Sample, Shares, active_weights
 from gedbd.localization.code_encoder.pretraining_data import (
     PretrainingDataModule,
-    check_methods,
     find_vocabulary,
     read_inputs,
 )
@@ -65,9 +64,7 @@ class BaseRates:
     """Predicts tokens and edges by what was frequent among training samples.
 
     A token is the most frequent one. An edge is predicted where the majority of the training pairs with the same
-    property are edges. The property of an edge to a type or role is which one it is; of an edge between nodes, their
-    distance in the order of nodes; of an edge between a token of code and a node, the difference of their positions,
-    each as a share of all tokens of code and of all nodes, in units of nodes.
+    property, see ``keys_of``, are edges.
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
@@ -142,13 +139,10 @@ def write_result(
         f"{measure} on validation": {name: f"val/{name}_{measure}" for name in objectives["objective"]}
         for measure in ("loss", "accuracy")
     }
+    caption = "Loss and accuracy of each objective on validation by epoch"
     curves = [
         ("total_loss", "Weighted sum of the losses by epoch", epoch_curves([epochs], LOSS)),
-        (
-            "objectives",
-            "Loss and accuracy of each objective on validation by epoch",
-            epoch_curves([epochs], by_objective),
-        ),
+        ("objectives", caption, epoch_curves([epochs], by_objective)),
     ]
     sections = [Section("Objectives", text, [objectives]), Section("Training", "By epoch.", [], curves)]
     tables = {"results": results_of_run(objectives), "objectives": objectives}
@@ -192,11 +186,10 @@ COMPARED = "val/mean_accuracy"
 class PretrainingTask:
     """The pre-training of SemanticCodeBERT.
 
-    A masked language model of code and comment, and predictions of the edges between code and the nodes of its
-    semantic flow graph, between nodes, and from nodes to types and roles. Source: the talk "Pre-training Code
-    Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
-
-    The run folder's ``encoder`` is a folder of Hugging Face with the weights of the best checkpoint.
+    A masked language model of code and comment, and predictions of the edges between code and the nodes of its semantic
+    flow graph, between nodes, and from nodes to types and roles. Source: the talk "Pre-training Code Representation
+    with Semantic Flow Graph for Effective Bug Localization" (2023). The run folder's ``encoder`` is a folder of Hugging
+    Face with the weights of the best checkpoint.
 
     Args:
         weights: Weight of each objective, see ``active_weights``; 0 leaves one out.
@@ -205,9 +198,6 @@ class PretrainingTask:
         shares: Options of ``Shares``.
         reduction: Of an objective's losses, ``mean`` or ``sum``.
         epochs: The configuration takes the default of ``trainer.max_epochs`` from it.
-
-    Raises:
-        ValueError: If an option is invalid.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -223,7 +213,8 @@ class PretrainingTask:
         reduction: str = "mean",
         epochs: int = 10,
     ) -> None:
-        self.parts = input_parts(**parts)
+        # nodes=false leaves types and roles out whatever they say.
+        self.parts = InputParts(**{**parts, **{name: parts["nodes"] and parts[name] for name in ("types", "roles")}})
         self.limits = InputLimits(**limits)
         self.shares = Shares(**shares)
         if reduction not in REDUCTIONS:
@@ -243,7 +234,10 @@ class PretrainingTask:
         seed_everything(cfg.seed, verbose=False)
         encoder = instantiate(cfg.encoder)
         corpus = read_corpus(cfg.dataset)
-        check_methods(corpus)
+        if "comment" not in corpus.reports or "path" not in corpus.reports:
+            raise ValueError(
+                f"{corpus.name} holds no methods: choose dataset=java_sources dataset.path=<folder of sources>"
+            )
         corpus, parts = keep_assigned(corpus, split_corpus(instantiate(cfg.split), corpus))
         backbone, tokenizer = starting_point(encoder, corpus, parts)
         check_length(self.limits, self.parts, max_positions(backbone))
@@ -262,11 +256,6 @@ class PretrainingTask:
                 save_encoder(folder / "encoder", system.encoder.backbone, tokenizer, self.limits, self.parts)
                 write_result(folder, corpus, data, system, loggers, console)
         return value_of_best(folder, cfg.monitor, COMPARED)
-
-
-def input_parts(nodes: bool, types: bool, roles: bool, **choices: str) -> InputParts:
-    """Parts of an input, where ``nodes=false`` leaves types and roles out whatever they say."""
-    return InputParts(nodes, types and nodes, roles and nodes, **choices)
 
 
 def starting_point(

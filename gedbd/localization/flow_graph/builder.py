@@ -167,13 +167,8 @@ class Builder:
     ) -> None:
         """Add the declaration of a variable that has a value from the beginning; nothing where the code does not parse.
 
-        Args:
-            name: Tree of its name.
-            written: Tree of its type.
-            role: Its role.
-            values: The variables that its value comes from.
-            declarator: Where ``[]`` may follow the name.
-            is_array: Whether it is an array whatever its type says.
+        ``written`` is the tree of its type, ``values`` are the variables that its value comes from, ``declarator`` is
+        where ``[]`` may follow the name; with ``is_array`` it is an array whatever its type says.
         """
         if name is None or written is None:
             return

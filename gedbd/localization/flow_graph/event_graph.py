@@ -87,11 +87,9 @@ class Events:
 def drop_events(events: Events) -> list[list[int]]:
     """Leave out convergences that no path from a beginning reaches, and other dropped events; paths lead through them.
 
-    A beginning is the first event, that of a method, or one behind a lambda or a nested class: also in
-    ``try { return a; } finally { b(); }`` no path reaches the TRY_CONVERGENCE, whereas FINALLY and b stay as code.
-
-    Returns:
-        The events that each remaining one may directly follow, each once; of dropped ones nothing.
+    A beginning is the first event, that of a method, or one behind a lambda or a nested class: also in ``try { return
+    a; } finally { b(); }`` no path reaches the TRY_CONVERGENCE, whereas FINALLY and b stay as code. Returns the events
+    that each remaining one may directly follow, each once; of dropped ones nothing.
     """
     dropped = events.dropped | _unreached_convergences(events)
     events.dropped = dropped
@@ -190,11 +188,9 @@ def data_edges(
 
     Reaching definitions as in the compilers literature: a full definition ends those of the same variable. Sets of
     definitions are the bits of integers, those of one variable side by side; a variable that is never read, or never
-    defined, needs none.
-
-    The sets and the edges of a method with thousands of branches grow with the square of its length. Beyond
-    ``MAX_BITS`` or ``MAX_EDGES``, each reading has one edge, from the last definition before it in the order of the
-    events: without branches and partial definitions that is the one that reaches it.
+    defined, needs none. The sets and the edges of a method with thousands of branches grow with the square of its
+    length. Beyond ``MAX_BITS`` or ``MAX_EDGES``, each reading has one edge, from the last definition before it in the
+    order of the events: without branches and partial definitions that is the one that reaches it.
 
     Args:
         keys: Variable of each event; ``NO_KEY`` for control nodes.
@@ -209,20 +205,15 @@ def data_edges(
             defining.setdefault(keys[event], []).append(event)
     readings = [event for event, is_read in enumerate(reads) if is_read and keys[event] in defining]
     edges = _reaching_edges(keys, definitions, before, defining, readings)
-    if edges is None:
-        return _last_definitions(keys, defining, readings), True
-    return edges, False
-
-
-def _last_definitions(keys: list[int], defining: dict[int, list[int]], readings: list[int]) -> Edges:
-    """An edge from the last definition before each reading, if there is one."""
-    edges: Edges = set()
+    if edges is not None:
+        return edges, False
+    last: Edges = set()
     for event in readings:
         events = defining[keys[event]]
         position = bisect_left(events, event)
         if position:
-            edges.add((events[position - 1], event, EdgeKind.DATA))
-    return edges
+            last.add((events[position - 1], event, EdgeKind.DATA))
+    return last, True
 
 
 def _reaching_edges(

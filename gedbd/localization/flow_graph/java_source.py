@@ -26,11 +26,7 @@ _MARGIN = re.compile(r"^[ \t]*\*+(?!/)[ \t]?|[ \t\r]+$", re.MULTILINE)
 
 
 def syntax_tree(source: bytes) -> "Node":
-    """The root of the syntax tree of Java code.
-
-    Raises:
-        ValueError: tree-sitter is not installed.
-    """
+    """The root of the syntax tree of Java code; raises ValueError if tree-sitter is not installed."""
     return _java_parser().parse(source).root_node
 
 
@@ -108,8 +104,7 @@ def _decode(text: bytes, node: "Node") -> str:
 def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]:
     """The text of a source file, and a warning if it is not UTF-8.
 
-    Raises:
-        ValueError: If there is no such file, or it has more than ``max_megabytes``.
+    Raises ValueError if there is no such file, or it has more than ``max_megabytes``.
     """
     if not path.exists():
         raise ValueError(f"{path}: there is no such file")
@@ -125,13 +120,9 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
 
 
 def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[JavaMethod, bool]:
-    """The method that a name, a line, or both choose, and whether its file has others of its name.
+    """The method that a name, a line from 1, or both choose, and whether its file has others of its name.
 
-    Args:
-        source: The file's text.
-        path: The file's name, for messages.
-        name: The method's name; a constructor has the name of its class.
-        line: A line of the method, from 1. Of nested methods, the innermost counts.
+    A constructor has the name of its class; of nested methods, the innermost counts.
 
     Raises:
         ValueError: If no method matches; ``AmbiguousMethodError`` if several do.

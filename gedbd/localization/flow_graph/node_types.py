@@ -160,8 +160,7 @@ class Role(IntEnum):
 class GraphRules:
     """Two rules by which the authors' code (duyali2000/SemanticFlowGraph) makes other graphs than the talk's example.
 
-    Raises:
-        ValueError: If a choice is unknown.
+    Raises ValueError if a choice is unknown.
     """
 
     # which methods have ``BEGIN`` and ``EXIT``: those that a ``return`` before their end, or a ``throw``, leaves

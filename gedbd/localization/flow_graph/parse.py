@@ -149,8 +149,7 @@ def _closer(text: bytes, stack: list[tuple[bytes, bytes]]) -> bytes:
 def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
     """The semantic flow graph of a method or constructor; one without a body has its parameters only.
 
-    Raises:
-        ValueError: The text holds no method.
+    Raises ValueError if the text holds no method.
     """
     text = _CLASS + code.encode(errors="replace") + b"\n"
     # As it is, then with an end of each bracket that it leaves open.
@@ -180,9 +179,8 @@ def fragment_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph | Non
     Brackets that the piece cuts are completed outside of it; if it still does not parse, its first or last statement,
     which may be incomplete, is left out. Several methods make one graph without edges from one to the next. Statements
     have no BEGIN and EXIT, and each ``return`` among them has its RETURN_EXIT, because the method's end is not known.
-    Classes that no method holds have no NEW_CLASS_ENTRY and NEW_CLASS_EXIT.
-
-    None if the piece parses neither as statements, nor as members of a class, nor as a file, or holds only comments.
+    Classes that no method holds have no NEW_CLASS_ENTRY and NEW_CLASS_EXIT. None if the piece parses neither as
+    statements, nor as members of a class, nor as a file, or holds only comments.
     """
     of_pure_statements = partial(_statements_graph, may_have_members=False)
     for fragment in completions(code):

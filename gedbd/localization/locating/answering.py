@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from omegaconf import DictConfig
 from rich.cells import cell_len
@@ -34,17 +34,18 @@ SIGN_STYLES = {"+": "green", "-": "red", " ": ""}
 HIT_STYLE = "bold reverse"
 
 
-class OutputOptions(NamedTuple):
-    """Options of the printed answers."""
+def answer(
+    index: RepositoryIndex,
+    reports: Iterable[Report],
+    limits: AnswerLimits,
+    before: datetime | None,
+    with_details: bool,
+    with_json: bool,
+) -> None:
+    """Updates the index and prints the answer for each report, as text or JSON; warnings go to standard error.
 
-    limits: AnswerLimits  # number of files, places and commits
-    before: datetime | None  # time, UTC, after which nothing is ranked; None for the report's date
-    details: bool  # whether to print all reasons, lines of code and last commits; JSON always has them
-    json: bool  # whether to print a JSON object a line instead of text
-
-
-def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOptions) -> None:
-    """Updates the index and prints the answer for each report; warnings go to standard error.
+    Nothing is ranked after the time ``before``, UTC, or the report's date. JSON always has the details: all reasons,
+    lines of code and last commits.
 
     Raises:
         SystemExit: With status 130, on Ctrl-C.
@@ -55,13 +56,13 @@ def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOpti
         with redirect_stdout(sys.stderr):  # progress bars
             warnings = index.update().warnings
         for report in reports:
-            query = query_of(report, output.before)
-            located = index.locate(query, output.limits)
+            query = query_of(report, before)
+            located = index.locate(query, limits)
             facts = index.facts(query) | {"statement": index.ranker.statement}
-            if output.json:
+            if with_json:
                 write_json_line(as_json(report, located, facts))
             else:
-                print_located(console, report, located, facts, output.details)
+                print_located(console, report, located, facts, with_details)
             warnings += located.warnings
             if warnings:
                 print_notices(notices, [f"note: {'; '.join(warnings)}"])
@@ -72,20 +73,21 @@ def answer(index: RepositoryIndex, reports: Iterable[Report], output: OutputOpti
 
 
 def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
-    """One line of ASCII for programs: ``query`` (the report), ``facts`` such as the state of the index, and the answer.
+    """One line of ASCII for programs: ``query`` (the report), facts such as the state of the index, and the answer.
 
     ``title`` of a change is the first line of ``message``; ``spans`` of a line are the positions of the report's words
     in ``text``.
     """
-    query = {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at}
-    files = {
+    answer = {
+        "query": {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at},
+        **facts,
         "files_commit": located.commit,
         "num_files": located.num_files,
         "skipped_files": dict(located.skipped_files),
         "files": [asdict(file) for file in located.files],
+        "changes": [{"title": change.title, **asdict(change)} for change in located.changes],
     }
-    changes = [{"title": change.title, **asdict(change)} for change in located.changes]
-    return json.dumps({"query": query, **facts, **files, "changes": changes}, default=datetime.isoformat)
+    return json.dumps(answer, default=datetime.isoformat)
 
 
 def print_located(
@@ -208,24 +210,20 @@ def print_notices(console: Console, notices: Sequence[str]) -> None:
 
 
 def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
-    """Prints lines without their common indentation."""
+    """Prints lines without their common indentation, with highlighted shared words, the first of them visible."""
     indent = min((len(line.text) - len(line.text.lstrip()) for line in lines), default=0)
     for line in lines:
-        _print_line(console, _line_text(line, indent, console.width))
-
-
-def _line_text(line: MatchedLine, start: int, width: int) -> Text:
-    """The number, sign and text of a line with highlighted shared words, cut so that the first of these is visible."""
-    head = Text(f"{INDENT}{line.number:6} {line.sign} ")
-    text = Text(printable(line.text))  # one character each, so that spans stay valid
-    text.stylize(SIGN_STYLES[line.sign])
-    for span in line.spans:
-        text.stylize(HIT_STYLE, *span)
-    first, end = line.spans[0] if line.spans else (0, 0)
-    if cell_len(text.plain[start:end]) > width - head.cell_len:
-        start = max(0, first - CONTEXT_CHARS)
-        head.append(CUT)
-    return head + text[start:]
+        start = indent
+        head = Text(f"{INDENT}{line.number:6} {line.sign} ")
+        text = Text(printable(line.text))  # one character each, so that spans stay valid
+        text.stylize(SIGN_STYLES[line.sign])
+        for span in line.spans:
+            text.stylize(HIT_STYLE, *span)
+        first, end = line.spans[0] if line.spans else (0, 0)
+        if cell_len(text.plain[start:end]) > console.width - head.cell_len:
+            start = max(0, first - CONTEXT_CHARS)
+            head.append(CUT)
+        _print_line(console, head + text[start:])
 
 
 def _print_line(console: Console, text: Text) -> None:
@@ -240,8 +238,7 @@ def _print_line(console: Console, text: Text) -> None:
 def open_configured(cfg: DictConfig) -> RepositoryIndex:
     """The index of a repository, from the composed configuration of ``conf/locate.yaml``.
 
-    Raises:
-        ValueError: If an option is missing; see also ``open_if_given``.
+    Raises ValueError if an option is missing; see also ``open_if_given``.
     """
     if cfg.repo is None or cfg.revision is None:
         raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")

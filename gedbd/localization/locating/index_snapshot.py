@@ -60,16 +60,10 @@ def update_history(
     limits: IndexLimits,
     checkpoint: Callable[[ChangeHistory], None] | None = None,
 ) -> Indexed:
-    """Updates a history to the one that ends at a commit.
+    """Updates a history, which is not modified, to the one that ends at a commit.
 
-    Only new commits are read, and those whose date has changed: it depends on the history around them.
-
-    Args:
-        git: The repository.
-        commit: Id of the last commit.
-        start: The previous history, which is not modified.
-        limits: Limits of what is indexed.
-        checkpoint: Called with the history so far, about once a minute.
+    Only new commits are read, and those whose date has changed: it depends on the history around them. ``checkpoint``
+    is called with the history so far, about once a minute.
 
     Raises:
         ValueError: An object of the repository is damaged, or objects of all commits are missing.

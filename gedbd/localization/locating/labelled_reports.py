@@ -36,8 +36,7 @@ def check_options(cfg: DictConfig) -> None:
 def read_changes(cfg: DictConfig) -> ChangeCorpus:
     """The reports, and the commits of the repository that fixed and introduced their bugs.
 
-    Raises:
-        ValueError: There are reports without a repository, or a history of changes with one.
+    Raises ValueError if there are reports without a repository, or a history of changes with one.
     """
     if cfg.repo is None:
         corpus = instantiate(cfg.dataset)
@@ -105,8 +104,7 @@ def _links(links: Links, kept: np.ndarray, rows: np.ndarray) -> Links:
 def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
     """The corpus, with empty links to fixing or inducing commits if it has none.
 
-    Raises:
-        ValueError: The corpus has no reports, no fixes or inducing commits, or a report without a date.
+    Raises ValueError if the corpus has no reports, no fixes or inducing commits, or a report without a date.
     """
     has_labels = corpus.fixing is not None or corpus.fixed_paths or "commit" in corpus.inducing
     if corpus.reports is None or not has_labels:
@@ -178,8 +176,7 @@ def file_reports(
 def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
     """The source files, without tests, that the fix of each report changed, by the row of the report.
 
-    Returns:
-        ``(F,)`` ascending paths of the history, including those that do not exist at the date of the report.
+    They are ``(F,)`` ascending paths of the history, including those that do not exist at the date of the report.
     """
     assert corpus.fixing is not None
     index = history.index

@@ -227,8 +227,7 @@ def read_changes(
 ) -> tuple[LocatedChange, ...]:
     """Reads the suspects from the repository and matches them, at most ``max_hunks`` hunks each, with the report.
 
-    Raises:
-        ValueError: A commit is no longer in the repository, or is damaged.
+    Raises ValueError if a commit is no longer in the repository, or is damaged.
     """
     if not suspects:
         return ()

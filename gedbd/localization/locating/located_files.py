@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
-from gedbd.localization.change_ranking.change_ranker import SuspectFile
+from gedbd.localization.change_ranking.change_ranker import Suspect
 from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.file_features import MAX_COMMIT_FILES, MAX_SIMILAR, days_before
 from gedbd.localization.change_ranking.report_words import CODE_LIKE, find_frames
@@ -62,17 +62,11 @@ def last_commits(
     max_commits: int = MAX_COMMITS,
     seconds: float | None = MAX_SECONDS,
 ) -> list[tuple[PlaceCommit, ...]]:
-    """The commits that last changed each place, newest first.
+    """The commits that last changed each place, newest first, at most ``max_commits``.
 
-    Changes of white space, moves within a file, and the comment before a function are ignored.
-
-    Args:
-        git: The repository.
-        commit: Id of the commit whose files are read.
-        places: The places, most important first.
-        max_commits: Maximum number of commits of a place, 1 or more.
-        seconds: Time limit, or None. Git finds the newest commits first: after this time, a place may have fewer
-            commits or none, and the last commit fewer lines.
+    Changes of white space, moves within a file, and the comment before a function are ignored. The places are the most
+    important first: after ``seconds``, unless None, a place may have fewer commits or none, and the last commit fewer
+    lines.
 
     Raises:
         ValueError: There is no such file or line, or an object is damaged.
@@ -156,18 +150,16 @@ class RankedFiles(NamedTuple):
 
     history: ChangeHistory
     query: ChangeQuery
-    num_similar: np.ndarray
-    files: Sequence[SuspectFile]
+    num_similar: np.ndarray  # see ``KnownFixes.num_similar``
+    files: Sequence[Suspect]
 
 
 def commit_before(git: Git, commit: str, history: ChangeHistory, query: ChangeQuery) -> str:
     """The commit whose files are ranked for a report; empty if none is older than the report.
 
     The last commit of the history if the report is newer; otherwise the newest first parent before the report, the
-    state of the branch at that time: the newest commit of the history may have been on another branch.
-
-    Raises:
-        ValueError: A commit is missing or damaged.
+    state of the branch at that time: the newest commit of the history may have been on another branch. Raises
+    ValueError if a commit is missing or damaged.
     """
     before = history.num_before(query.created_at)
     if before == len(history) or query.created_at is None:
@@ -185,10 +177,9 @@ def read_files(
 ) -> tuple[LocatedFile, ...]:
     """Reads the files of a commit and matches them, at most ``max_places`` places each, with the report.
 
-    Raises:
-        ValueError: The commit is no longer in the repository, or an object is damaged.
+    Raises ValueError if the commit is no longer in the repository, or an object is damaged.
     """
-    paths = [ranked.history.table.paths[file.path] for file in ranked.files]
+    paths = [ranked.history.table.paths[file.row] for file in ranked.files]
     frames = find_frames(f"{ranked.query.title}\n{ranked.query.description}")
     matches = find_places(git, commit, paths, words.weights, max_places, frames, MAX_PLACED_FILES)
     places = [place for match in matches.values() for place in match.places]
@@ -233,7 +224,7 @@ class _Reasons:
         self._numbers = history.table.numbers
         self._days = days_before(history, ranked.query, before)
         index = history.index
-        changers = [index.table.row_commit[index.rows_of_path[file.path]] for file in ranked.files]
+        changers = [index.table.row_commit[index.rows_of_path[file.row]] for file in ranked.files]
         self._commits = [np.unique(commits[commits < before]) for commits in changers]
 
     def __call__(self, number: int) -> tuple[str, ...]:
@@ -265,7 +256,7 @@ class _Reasons:
         return f"words: {', '.join(terms[:MAX_NAMED])}" if terms else ""
 
     def _similar_fixes(self, number: int) -> str:
-        path = self._ranked.files[number].path
+        path = self._ranked.files[number].row
         num_similar = self._ranked.num_similar
         count = int(num_similar[path]) if path < len(num_similar) else 0
         return f"fixes of similar reports changed it ({count} of {MAX_SIMILAR})" if count else ""

@@ -117,7 +117,7 @@ def replay_files(
 
     The rankers and BM25 over all changes of a file rank the candidates of ``file_features``. Recency ranks all source
     files that exist at the report's date. The control is the first ranker, at the date of the report but with the text
-    of another replayed report.
+    of another replayed report, chosen by the seed.
 
     Args:
         history: The commits of the corpus, in its order.
@@ -161,16 +161,10 @@ def _replay(
     candidates: Callable[[int], Mapping[str, Candidates]],
     newest_first: bool = False,
 ) -> pd.DataFrame:
-    """Ranks the candidates of reports, by position, by each system.
+    """Ranks the candidates and scores that ``candidates`` returns for the row of a report, by system.
 
-    Args:
-        reports: Reports with relevant documents.
-        tested: Positions of the replayed reports.
-        candidates: Returns the candidates and scores of each system for the row of a report.
-        newest_first: See ``rank_candidates``.
-
-    Returns:
-        A row for each report and system: ``report`` (its row), ``system``, and what ``rank_candidates`` returns.
+    A row for each tested report, by position, and system: ``report`` (its row), ``system``, and what
+    ``rank_candidates`` returns.
     """
     rows: list[dict[str, object]] = []
     with item_progress("reports") as progress:
@@ -393,15 +387,10 @@ def learn_rankers(
     file_train: np.ndarray,
     seed: int,
 ) -> LearnedRankers:
-    """Trains rankers on the older fixed reports, for the test, and a ranker on all of them, for use.
+    """Trains rankers on the older fixed reports, for the test, and a ranker on ``rows``, all of them, for use.
 
-    Args:
-        examples: Training examples by row of the report. Their features are as of the report's date, so that all
-            rankers can share them.
-        rows: Training reports of the ranker for use.
-        commit_train: Training reports of the ranker for the test of commits; empty for none.
-        file_train: Likewise for files.
-        seed: Seed of the training.
+    ``examples`` are by row of the report; their features are as of its date, so that all rankers can share them.
+    ``commit_train`` and ``file_train`` are the training reports for the tests of commits and of files; empty for none.
     """
     options = ChangeTrainingOptions(seed=seed)
     default = default_ranker()
@@ -510,12 +499,7 @@ def _share(name: str, hits: np.ndarray, cluster: np.ndarray) -> dict[str, float]
 
 
 def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """The means of ``_values`` by system, with 95% intervals over groups of duplicate reports.
-
-    Args:
-        ranks: The columns ``report``, ``system``, ``rank`` and, for MAP, ``average_precision`` of ``_replay``.
-        group: ``(N,)`` group of each report.
-    """
+    """The means of ``_values`` by system, with 95% intervals over the groups of reports, ``group (N,)``."""
     rows = []
     for system, system_ranks in ranks.groupby("system", sort=False):
         cluster = group[system_ranks["report"]]

@@ -216,19 +216,10 @@ def find_places(
     frames: Sequence[Frame] = (),
     max_files: int | None = None,
 ) -> dict[str, FileMatch]:
-    """The places of files that match a report best.
+    """The places of files that match a report best, at most ``max_places`` a file, in the first ``max_files``.
 
-    The score of a place is the sum of the weights of its words; identifiers of several parts count twice, and the name
-    of a function once more. Places named by a stack trace come first.
-
-    Args:
-        git: The repository.
-        commit: Any name of the commit whose files are read.
-        paths: Files.
-        weights: The words of the report, lower case, with their weights.
-        max_places: Maximum number of places of a file.
-        frames: The frames of the stack traces in the report.
-        max_files: Number of first files that places are searched in; None for all.
+    The score of a place is the sum of the weights of its words, lower case; identifiers of several parts count twice,
+    and the name of a function once more. Places named by ``frames``, those of the report's stack traces, come first.
 
     Returns:
         The match of each path; empty if it is not a file (such as a symbolic link), binary, longer than ``MAX_BYTES``,

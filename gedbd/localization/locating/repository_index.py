@@ -30,12 +30,7 @@ OTHER_HISTORY = "the ranker was trained on another repository: no training repor
 
 
 def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
-    """A report as a query.
-
-    Args:
-        report: The report.
-        before: Only commits before this time are ranked; None for the report's date, or for all commits if it has none.
-    """
+    """A report as a query for the commits before a time; None for the report's date, or for all if it has none."""
     date = before or report.created_at
     return ChangeQuery(report.title, report.description, None if date is None else pd.Timestamp(date))
 
@@ -108,20 +103,17 @@ def open_if_given(
     index: str | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex | None":
-    """Opens the index of a repository beside an index of reports; None without a repository.
+    """Opens the index of a repository beside an index of reports, see ``open_repository``; None without a repository.
 
-    ``run`` is the folder of a ``gedbd locate-backtest``, or None for the default ranker; see ``open_repository`` for
-    the others.
-
-    Raises:
-        ValueError: If ``run`` is given without a repository, or cannot be read; see also ``open_repository``.
+    ``run`` is the folder of a ``gedbd locate-backtest``, or None for the default ranker. Raises ValueError if it is
+    given without a repository, or cannot be read.
     """
-    if repo is None:
-        if run is not None:
-            raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
-        return None
-    ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
-    return open_repository(repo, cache_dir, index, revision, ranker, limits)
+    if repo is not None:
+        ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
+        return open_repository(repo, cache_dir, index, revision, ranker, limits)
+    if run is not None:
+        raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
+    return None
 
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
@@ -186,10 +178,8 @@ class RepositoryIndex:
     def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
         """The files that a report most likely concerns, and the earlier commits that may have introduced its bug.
 
-        Files are ranked as of the report's date, see ``commit_before``.
-
-        Raises:
-            ValueError: A commit can no longer be read from the repository.
+        Files are ranked as of the report's date, see ``commit_before``. Raises ValueError if a commit can no longer be
+        read from the repository.
         """
         limits = AnswerLimits() if limits is None else limits
         state = self._state

@@ -56,8 +56,7 @@ class TrackerRanker:
     def read(cls, folder: Path) -> "TrackerRanker":
         """The ranker in the folder of a backtest.
 
-        Raises:
-            ValueError: If the backtest is not finished, or a file is damaged.
+        Raises ValueError if the backtest is not finished, or a file is damaged.
         """
         if not (folder / RANKER).is_file():
             raise ValueError(f"{folder} has no {RANKER}: give a folder written by gedbd locate-backtest")

@@ -69,13 +69,9 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
     """Read one file of a published data set, plain or packed as ``.gz``, ``.xz`` or ``.zip``.
 
     The history of the project is not in these files: ``read_git`` finds commits and files in a clone. A report that has
-    several rows is kept once, with the commits and files of all of them.
-
-    Returns:
-        The reports in chronological order, each a group of its own, and what the file says of their fixes.
-
-    Raises:
-        ValueError: The file has none of the formats, is damaged, or has a wrong row; names file and row.
+    several rows is kept once, with the commits and files of all of them. The reports are in chronological order, each a
+    group of its own, with what the file says of their fixes. Raises ValueError if the file has none of the formats, is
+    damaged, or has a wrong row; names file and row.
     """
     file = locate(path)
     published, file_warnings = _published(file)

@@ -42,16 +42,13 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
 
     ``bugs.csv`` has the columns bug_id, summary, report_time, fix_commit (``fix_commit_full`` is preferred), and may
     have description and status; ``inducing.csv`` has bug_id, inducing_commit, and may have fix_commit and files, the
-    paths separated by ``;``. Dates without a time zone are in UTC.
+    paths separated by ``;``. Dates without a time zone are in UTC. Links to inducing files and hunks are there if the
+    data names files, see ``gedbd.localization.repository.inducing``.
 
     Args:
         path: The folder.
         name: Short name; ``None`` takes it from the path.
         max_diff_chars: The longest diff of a commit, file or hunk, in characters.
-
-    Returns:
-        The corpus; ``inducing`` has links to commits and, where the data names files, to these and their hunks, see
-        ``gedbd.localization.repository.inducing``.
 
     Raises:
         ValueError: A file is missing or damaged, or a row is malformed; names file and row.
@@ -202,7 +199,14 @@ class Changesets:
 
     def _commit(self, location: str, record: JsonLine, dates: dict[str, datetime]) -> Commit:
         """The commit of a record; ``dates`` holds those of the commits before it."""
-        check_record(location, record)
+        for name, kind in FIELDS.items():
+            if not isinstance(record.get(name), kind):
+                raise ValueError(f"{location}: {name!r} must be a {'list' if kind is list else 'string'}")
+        for name in ("parents", "files"):
+            if not all(isinstance(item, str) for item in record[name]):
+                raise ValueError(f"{location}: {name!r} must be a list of strings")
+        if not record["commit"].isalnum():
+            raise ValueError(f"{location}: 'commit' must be the id of a commit")
         try:
             created_at = parse_date(record["commit_date"])
         except ValueError as error:
@@ -225,15 +229,3 @@ class Changesets:
         if not is_cut:
             self._counts["files missing from a complete diff, kept without hunks"] += len(absent)
         return (*changes, *(FileChange("M", path, path, False, False, (), is_cut) for path in absent))
-
-
-def check_record(location: str, record: JsonLine) -> None:
-    """Raises ValueError if a field is missing, or has another type."""
-    for name, kind in FIELDS.items():
-        if not isinstance(record.get(name), kind):
-            raise ValueError(f"{location}: {name!r} must be a {'list' if kind is list else 'string'}")
-    for name in ("parents", "files"):
-        if not all(isinstance(item, str) for item in record[name]):
-            raise ValueError(f"{location}: {name!r} must be a list of strings")
-    if not record["commit"].isalnum():
-        raise ValueError(f"{location}: 'commit' must be the id of a commit")

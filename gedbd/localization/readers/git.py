@@ -108,13 +108,13 @@ def read_git(
     chosen = [Fix(named[id_], rows) for id_, rows in fixed.reports.items()]
     cache = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
-    inducing = find_inducing(history.git, chosen, created_at, tables, suffixes, cache, list(limits))
-    warnings = (*reports.warnings, *alone.warnings, *table_warnings, *fixed.warnings, *lacking, *inducing.warnings)
+    inducing, untraced = find_inducing(history.git, chosen, created_at, tables, suffixes, cache, list(limits))
+    warnings = (*reports.warnings, *alone.warnings, *table_warnings, *fixed.warnings, *lacking, *untraced)
     return replace(
         alone,
         reports=reports,
         fixing=links.links(),
-        inducing=inducing.links if chosen else {},  # a file without a commit does not tell what induced its bug
+        inducing=inducing if chosen else {},  # a file without a commit does not tell what induced its bug
         fixed_paths=fixed_paths,
         warnings=warnings,
     )

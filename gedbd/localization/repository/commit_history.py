@@ -41,22 +41,13 @@ class DatedCommit(NamedTuple):
     is_merge: bool = False
 
 
-class CommitList(NamedTuple):
-    """The commits of a history, parents before their children and else by date; and how many dates were replaced."""
-
-    commits: list[DatedCommit]
-    warnings: tuple[str, ...]
-
-
-def list_commits(git: Git, revision: str) -> CommitList:
-    """The commits that can be reached from a revision, the revision itself among them.
+def list_commits(git: Git, revision: str) -> tuple[list[DatedCommit], tuple[str, ...]]:
+    """The commits that can be reached from a revision, parents before children and else by date, and warnings.
 
     A commit that is dated before one of its parents takes the latest date of these, as rewritten histories and wrong
     clocks leave them. A date outside 1970 to 2200, and one that is far too late (see ``find_late``), does not count:
-    the commit takes the latest date of its parents, a root commit the oldest date of the history.
-
-    Raises:
-        ValueError: There is no such revision, or an object is missing.
+    the commit takes the latest date of its parents, a root commit the oldest date of the history. Raises ValueError if
+    there is no such revision, or an object is missing.
     """
     dates: dict[str, int | None] = {}
     parents: dict[str, list[str]] = {}
@@ -85,7 +76,7 @@ def list_commits(git: Git, revision: str) -> CommitList:
         "dated more than a day after later ones and take a parent's date": len(late),
         "dated outside 1970 to 2200 and take a parent's date": invalid,
     }
-    return CommitList(commits, tuple(f"{count:,} commits are {what}" for what, count in counts.items() if count))
+    return commits, tuple(f"{count:,} commits are {what}" for what, count in counts.items() if count)
 
 
 def _valid_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) -> tuple[dict[str, int], int]:
@@ -103,13 +94,9 @@ def _valid_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) ->
 def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[str]], last: str) -> set[str]:
     """The commits dated more than a day after a descendant on the main line whose date is in order.
 
-    The main line are the last commit, its first parent, the first parent of that one, and so on. Its dates in order
-    are the longest part of them that never falls: of the years 2001, 2090, 2002, 2003 these are 2001, 2002, 2003.
-
-    Args:
-        dates: Seconds since 1970 by commit, None if invalid; parents before their children.
-        parents: Ids of the parents.
-        last: The last commit of the history.
+    The main line are the last commit, its first parent, the first parent of that one, and so on. Its dates in order are
+    the longest part of them that never falls: of the years 2001, 2090, 2002, 2003 these are 2001, 2002, 2003. ``dates``
+    are seconds since 1970 by commit, None if invalid; parents come before their children.
     """
     chain = [last]  # of first parents, newest first
     while parents[chain[-1]]:
@@ -149,10 +136,8 @@ def longest_rising(numbers: Sequence[int]) -> list[int]:
 def incomplete_commits(git: Git, commits: Sequence[DatedCommit]) -> set[str]:
     """The ids of the commits that cannot be compared with their first parents, as trees or files are missing.
 
-    Nothing is fetched. All objects of the repository are listed, in a second for a few million.
-
-    Raises:
-        ValueError: A commit is missing, or an object is damaged.
+    Nothing is fetched. All objects of the repository are listed, in a second for a few million. Raises ValueError if a
+    commit is missing, or an object is damaged.
     """
     trees = _trees(git, commits)
     present = present_objects(git, trees.values())
@@ -233,13 +218,9 @@ DEFAULT_LIMITS = Limits()
 def read_history(
     path: str | Path, revision: str = "HEAD", cache_dir: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> "History":
-    """The history of a repository that ends at a revision.
+    """The history of a repository, a work tree, a folder in one, or a bare repository, that ends at a revision.
 
-    Args:
-        path: A work tree, a folder in one, or a bare repository.
-        revision: Name of the last commit.
-        cache_dir: Folder of the cache; None for none. A second reading asks Git for new commits only.
-        limits: How much of a commit is kept.
+    With ``cache_dir``, a second reading asks Git for new commits only; ``limits`` say how much of a commit is kept.
 
     Raises:
         ValueError: Git is missing or too old; there is no such repository or revision; the repository has no commits,
@@ -298,10 +279,9 @@ class CommitCache(RowCache):
 class History:
     """The commits of a history in chronological order; parents before their children.
 
-    Commits are read while they are iterated over, so that one of them is in memory at a time. All that can be reached
-    from the revision are there. Merges are compared with their first parent. Renames are found by content, half of
-    which must be equal, unless a commit both adds and deletes more than 1,000 files. Commits whose trees or files are
-    missing, as in a partial clone, are left out.
+    Commits are read while they are iterated over, so that one of them is in memory at a time. Merges are compared with
+    their first parent. Renames are found by content, half of which must be equal, unless a commit both adds and deletes
+    more than 1,000 files. Commits whose trees or files are missing, as in a partial clone, are left out.
 
     Attributes:
         git: The repository.
@@ -312,8 +292,7 @@ class History:
 
     def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
         self.git = git
-        self._list = list_commits(git, revision)
-        self.dated = self._list.commits
+        self.dated, self._date_warnings = list_commits(git, revision)
         self.missing: set[str] = set()
         self._cache_dir = cache_dir
         self._limits = limits
@@ -353,7 +332,7 @@ class History:
             f"commits are left out: {ADVICE}": len(self.missing),
         }
         losses = tuple(f"{count:,} {what}" for what, count in counts.items() if count)
-        return self._list.warnings + losses + self._cache_warnings
+        return self._date_warnings + losses + self._cache_warnings
 
     def _read(self) -> Generator[ReadCommit, None, None]:
         if self._cache_dir is None:
@@ -423,11 +402,9 @@ def read_commits(git: Git, commits: Sequence[DatedCommit], limits: Limits) -> Ge
 
 
 class _Diff(NamedTuple):
-    """The files of a commit, how many the limit left out, and how many lines are not UTF-8."""
-
     files: list[FileChange]
-    num_dropped: int
-    num_guessed: int
+    num_dropped: int  # files beyond the limit
+    num_guessed: int  # lines that are not UTF-8
 
 
 def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[_Diff]:

@@ -113,15 +113,11 @@ class LinkBuilder:
 
 
 def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileChange]:
-    r"""The files of a diff.
+    """The files of a diff, whose lines may end with a line feed.
 
     Lines of a hunk are recognised by the counts in its header, never by how they look. A diff that was cut anywhere,
-    lacks its ``---`` lines or holds unknown lines is read as far as it goes, and its file flagged as cut.
-
-    Args:
-        lines: Lines with or without a line feed at their end: ``diff.split("\n")``, since ``splitlines`` also splits at
-            characters that occur inside lines.
-        limits: How much is kept.
+    lacks its ``---`` lines or holds unknown lines is read as far as it goes, and its file flagged as cut. Split a text
+    by line feeds: ``splitlines`` also splits at characters that occur inside lines.
     """
     parser = PatchParser(limits)
     for line in lines:
@@ -130,11 +126,7 @@ def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileCh
 
 
 class PatchParser:
-    """Takes the lines of a diff one by one.
-
-    Attributes:
-        num_dropped_files: Files beyond the limit.
-    """
+    """Takes the lines of a diff one by one; ``num_dropped_files`` counts the files beyond the limit."""
 
     def __init__(self, limits: Limits) -> None:
         self.num_dropped_files = 0
@@ -301,8 +293,8 @@ class ChangeTables(NamedTuple):
 class TableBuilder:
     """Collects the rows of the three tables from one commit after the other.
 
-    A changed line is in memory up to three times: in its commit, file and hunk. Only texts cut to ``max_diff_chars``
-    are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of their commit's message.
+    Only texts cut to ``max_diff_chars`` are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of
+    their commit's message.
     """
 
     def __init__(self, name: str, max_diff_chars: int) -> None:

@@ -63,15 +63,15 @@ class Fixes(NamedTuple):
 class MessageFixes:
     """Finds the fixes among one commit after the other, by the ids in their messages.
 
-    A commit that reverts another, a merge, and a commit made more than a day before the report are no fixes. A fix
-    that is reverted later stays one.
+    A commit that reverts another, a merge unless ``merges``, and a commit made more than a day before the report are no
+    fixes. A fix that is reverted later stays one.
 
     Args:
         report_ids: N ids.
         created_at: ``(N,)`` UTC; ``NaT`` where the date is unknown.
         patterns: Regular expressions, each with a group ``ids`` that holds one or more ids; letters of both cases
             match.
-        merges: Merges count too.
+        merges: Whether merges count too.
 
     Raises:
         ValueError: A pattern cannot be read or has no group ``ids``.
@@ -131,9 +131,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 class TableFixes:
     """Finds the fixes that a table names among one commit after the other.
 
-    Args:
-        table: ``bug_id`` and ``fix_commit``, a whole id or the beginning of one; text.
-        report_ids: N ids.
+    ``table`` has ``bug_id`` and ``fix_commit``, a whole id or the beginning of one, as text.
     """
 
     def __init__(self, table: pd.DataFrame, report_ids: Iterable[str]) -> None:
@@ -216,11 +214,8 @@ def find_fixed_paths(
 ) -> tuple[dict[int, tuple[str, ...]] | None, tuple[str, ...]]:
     """Find the files that were fixed, for reports without a fixing commit.
 
-    Args:
-        table: ``bug_id`` and ``path``, text, the latter empty where there is none; None for no table.
-        ids: N ids of reports; rows of others do not count.
-        fixes: The fixing commits; files of their reports do not count.
-        paths: Those of the history.
+    ``table`` has ``bug_id`` and ``path``, text, the latter empty where there is none; None for no table. Rows of
+    reports that are not among ``ids``, or that ``fixes`` has a commit for, do not count.
 
     Returns:
         For each such report of which at least one file is found, by its row and ascending, the paths, None if the table
@@ -251,13 +246,11 @@ def date_by_base_commit(
     """Give reports the date of the commit whose files are to be searched, where the data set names one.
 
     The date is a second later than the commit, so that it and all older commits are before the report. Reports whose
-    commit is not in the history are left out: a data set such as SWE-bench has reports of several projects.
+    commit is not in the history are left out: a data set such as SWE-bench has reports of several projects. Raises
+    ValueError if that are all of them.
 
     Returns:
         The reports in chronological order; ``(N,)`` their new rows, -1 where left out; and a warning that counts these.
-
-    Raises:
-        ValueError: None of the base commits is in the history.
     """
     named = reports.fixes[reports.fixes["base_commit"] != ""].drop_duplicates("bug_id")
     if named.empty:

@@ -81,8 +81,7 @@ class Git:
     def resolve(self, revision: str) -> str:
         """The id of the commit of a branch, a tag or an expression such as ``HEAD~3``.
 
-        Raises:
-            ValueError: There is no such commit, or no commits at all.
+        Raises ValueError if there is no such commit, or no commits at all.
         """
         done = self._process("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if done.returncode == 0:

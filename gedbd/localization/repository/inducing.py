@@ -116,10 +116,8 @@ def blame_runs(
 ) -> Generator[BlamedRun, None, None]:
     """Blames ranges, first and last line, of a file by ``git blame -w -M``, the newest commits first.
 
-    Neither white space nor a move within the file counts. Git is stopped after ``seconds``.
-
-    Raises:
-        ValueError: There is no such commit, file or line.
+    Neither white space nor a move within the file counts. Git is stopped after ``seconds``. Raises ValueError if there
+    is no such commit, file or line.
     """
     facts: dict[str, dict[bytes, bytes]] = {}  # Git writes them once a commit
     id_ = ""
@@ -142,8 +140,7 @@ def blame_runs(
 def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[BlamedLine]:
     """The origin of each of M lines, numbered from 1, see ``blame_runs``.
 
-    Raises:
-        ValueError: There is no such commit, file or line.
+    Raises ValueError if there is no such commit, file or line.
     """
     if lines and min(lines) < 1:
         raise ValueError(f"{git.path}: line {min(lines)} of {path}: lines are numbered from 1")
@@ -193,16 +190,18 @@ def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
 def removed_code(change: FileChange, old_text: str) -> list[int]:
     """The numbers of the removed lines that held code, ascending; ``old_text`` is the whole file before the change.
 
-    Comments and blank lines do not count, nor does formatting: a block of changed lines that is the same before and
-    after but for white space, and a removed line that is among the added ones of its hunk but for white space, such as
-    one that is indented.
+    Comments and blank lines do not count, nor does formatting, see ``_changed_for_good``.
     """
     code = code_lines(old_text, change.old_path)
     return [number for hunk in change.hunks for number in _changed_for_good(hunk) if number in code]
 
 
 def _changed_for_good(hunk: Hunk) -> Iterator[int]:
-    """The numbers of the removed lines of a hunk that are no formatting."""
+    """The numbers of the removed lines of a hunk, without formatting.
+
+    Formatting is a block of changed lines that is the same before and after but for white space, and a removed line
+    that is among the added ones of its hunk but for white space, such as one that is indented.
+    """
     blocks = [
         block
         for block in changed_blocks(hunk)
@@ -291,13 +290,6 @@ MISSING = "older versions of its files missing"
 AFTER_REPORT = "all of the removed code newer than the report, or part of another fix of it"
 
 
-class Inducing(NamedTuple):
-    """Links from reports to inducing changes by granularity, and warnings."""
-
-    links: dict[str, Links]
-    warnings: tuple[str, ...]
-
-
 def find_inducing(
     git: Git,
     fixes: Sequence[Fix],
@@ -306,8 +298,8 @@ def find_inducing(
     suffixes: Sequence[str] | None = None,
     cache_dir: Path | None = None,
     options: object = None,
-) -> Inducing:
-    """Finds the changes that induced the bugs of fixed reports.
+) -> tuple[dict[str, Links], tuple[str, ...]]:
+    """Links from fixed reports to the changes that induced their bugs, by granularity, and warnings.
 
     Args:
         git: The repository.
@@ -331,10 +323,11 @@ def find_inducing(
             except MissingObjectError:
                 trace = Trace([], MISSING)  # not cached, as the object may be fetched later
             collector.add(fix, trace)
+    links = {name: builder.links() for name, builder in collector.links.items()}
     warnings = collector.warnings
     if cache is not None and cache.was_damaged:
         warnings = (f"{cache.path} was damaged: the fixes are traced again", *warnings)
-    return Inducing(collector.links(), warnings)
+    return links, warnings
 
 
 class _Collector:
@@ -344,7 +337,7 @@ class _Collector:
         self._created_at = created_at
         self._fixed_by = {(row, fix.commit.id) for fix in fixes for row in fix.reports}
         documents = {"commit": tables.commits, "file": tables.files, "hunk": tables.hunks}
-        self._links = {name: LinkBuilder(len(created_at), len(table), SOURCE) for name, table in documents.items()}
+        self.links = {name: LinkBuilder(len(created_at), len(table), SOURCE) for name, table in documents.items()}
         self._reasons: Counter[str] = Counter()
         self._lines: Counter[str] = Counter()
         commits = tables.commits.table
@@ -374,15 +367,15 @@ class _Collector:
         # A comparison with NaT is false.
         if made_at >= self._created_at.iloc[report] or (report, line.commit_id) in self._fixed_by:
             return False
-        self._links["commit"].add(report, row, fixed_at)
+        self.links["commit"].add(report, row, fixed_at)
         file = self._files.get(f"{line.commit_id}:{line.path}")
         hunk = None if file is None else self._hunk(file, line.line)
         if file is not None:
-            self._links["file"].add(report, file, fixed_at)
+            self.links["file"].add(report, file, fixed_at)
         if hunk is None:
             self._lines["a hunk that was cut off"] += 1
         else:
-            self._links["hunk"].add(report, hunk, fixed_at)
+            self.links["hunk"].add(report, hunk, fixed_at)
         return True
 
     def _hunk(self, file: int, line: int) -> int | None:
@@ -392,10 +385,6 @@ class _Collector:
         if row < 0 or self._hunk_starts[row][0] != file or line >= self._hunk_ends[row]:
             return None
         return row
-
-    def links(self) -> dict[str, Links]:
-        """The links by granularity."""
-        return {name: builder.links() for name, builder in self._links.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -408,8 +397,7 @@ class _Collector:
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
     """Links reports to the hunks that induced their bugs by adding a line that the fix removes.
 
-    Returns:
-        The links, dated as the links to files, and a warning with counts of reports with and without such links.
+    The links are dated as the links to files; a warning counts the reports with and without such links.
     """
     hunks = _rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
     hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))

@@ -18,15 +18,13 @@ FAST = 1  # of zlib's levels
 class RowCache(CacheFile):
     """JSON values in an SQLite file. The key of a row is a hash of its id and the settings.
 
-    A context manager stores the last values at its end, and closes the file.
+    A context manager stores the last values at its end, and closes the file. A damaged file is deleted, and
+    ``was_damaged`` is set.
 
     Args:
         folder: The folder of the file, made if absent.
         name: The name of the file, without its suffix, and of its table.
         settings: What the values depend on beside the id; a JSON value.
-
-    Attributes:
-        was_damaged: The file was damaged and was deleted.
 
     Raises:
         ValueError: The folder cannot be used; ``StoreUnavailable`` if the file cannot.

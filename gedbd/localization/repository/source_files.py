@@ -64,10 +64,7 @@ def source_paths(git: Git, commit: str) -> SourcePaths:
     """The text files of a commit's tree that are neither vendored nor generated nor over ``MAX_BYTES``.
 
     The attributes of a file or the suffix of its name say whether it is text; no content is read. The repository may be
-    bare or a partial clone.
-
-    Raises:
-        ValueError: There is no such commit, or a tree is missing.
+    bare or a partial clone. Raises ValueError if there is no such commit, or a tree is missing.
     """
     entries = list_tree(git, commit)
     files = [entry for entry in entries if entry.is_file]

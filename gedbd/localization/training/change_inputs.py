@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,9 @@ from gedbd.localization.code_encoder.code_inputs import (
 )
 from gedbd.localization.flow_graph.node_types import FlowGraph, GraphRules
 from gedbd.localization.flow_graph.parse import fragment_graph
-from gedbd.text.diffs import MARKS, NEW_FILE, NEW_HUNK, DiffReader, Form, change_text
+from gedbd.text.diffs import MARKS, NEW_FILE, NEW_HUNK, DiffReader
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-
+Form = Literal["D", "ARC", "ARCL"]
 MAX_CHARACTERS = 4_000  # several times what encoders read
 TEXT_ALONE = InputParts(nodes=False, types=False, roles=False)
 CHARACTERS_PER_TOKEN = 16  # far more than on average; longer texts are cut before tokenization
@@ -66,15 +63,10 @@ class Side(NamedTuple):
 
 
 def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Side:
-    """The encoder of code of a run of ``task=pretraining``.
+    """The encoder of code in the ``encoder`` folder of a run of ``task=pretraining``, with other limits of the inputs.
 
-    Args:
-        folder: The ``encoder`` folder of the run.
-        limits: Limits of the inputs instead of those of the run.
-        graph: Whether to read flow graphs, if the encoder was trained on them.
-
-    Raises:
-        ValueError: If the folder has no encoder, or the limits exceed its positions.
+    ``graph`` says whether to read flow graphs, if the encoder was trained on them. Raises ValueError if the folder has
+    no encoder, or the limits exceed its positions.
     """
     saved = load_code_encoder(folder)
     parts = saved.parts if graph else TEXT_ALONE
@@ -85,8 +77,7 @@ def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Si
 def untrained_side(encoder: UntrainedEncoder, texts: Iterable[str], limits: InputLimits, graph: bool = True) -> Side:
     """An encoder of code without pre-trained weights, with a tokenizer trained on texts.
 
-    Raises:
-        ValueError: If the limits exceed the positions of the encoder.
+    Raises ValueError if the limits exceed the positions of the encoder.
     """
     backbone, tokenizer = encoder.fit(texts)
     add_code_tokens(tokenizer, backbone)
@@ -96,11 +87,7 @@ def untrained_side(encoder: UntrainedEncoder, texts: Iterable[str], limits: Inpu
 
 
 def text_side(encoder: LoadedEncoder, limits: InputLimits) -> Side:
-    """An encoder of plain texts.
-
-    Raises:
-        ValueError: If the limits exceed the positions of the encoder.
-    """
+    """An encoder of plain texts; raises ValueError if the limits exceed the positions of the encoder."""
     backbone = encoder.model.backbone
     assert isinstance(backbone, PreTrainedModel)
     longest = 2 + limits.comment_tokens + limits.code_tokens
@@ -129,14 +116,11 @@ def plain_input(tokenizer: PreTrainedTokenizerBase, comment: str, code: str, lim
 
 
 def report_or_change(
-    table: pd.DataFrame, tokenizer: "PreTrainedTokenizerBase | None" = None, max_tokens: int | None = None
+    table: pd.DataFrame, tokenizer: PreTrainedTokenizerBase | None = None, max_tokens: int | None = None
 ) -> Texts:
     """Title and description of reports, message and paths of commits, path and diff of files, path and text of hunks.
 
-    Args:
-        table: N reports, or a table of ``ChangeCorpus``.
-        tokenizer: Unused: the encoder truncates long texts.
-        max_tokens: Unused.
+    ``tokenizer`` and ``max_tokens`` are unused: the encoder truncates long texts.
     """
     if "diff" not in table:
         return title_description(table)
@@ -187,7 +171,7 @@ class ChangeInputs(Inputs):
     Args:
         side: The encoder of changes.
         changes: N commits, files or hunks, a table of ``ChangeCorpus``.
-        form: How the diff is written, see ``change_text``.
+        form: How the diff is written, see ``read_change``.
         message: Whether the comment includes the message.
     """
 
@@ -229,22 +213,35 @@ class ChangeText(NamedTuple):
 
 
 def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules: GraphRules | None) -> ChangeText:
-    """Reads the beginning of a change in one of the forms of ``change_text``.
+    """Reads the beginning of a unified diff, and writes it in one of three forms.
+
+    - ``D``: the whole diff as it stands.
+    - ``ARC``: the added, the removed and the context lines, in this order, each group behind its mark; a group without
+      a line is left out. The hunk ``-a +b  c`` gives ``[ADDED] b [REMOVED] a [CONTEXT] c``, each on a line.
+    - ``ARCL``: line by line, the sign of each line replaced by its mark.
+
+    ``ARC`` and ``ARCL`` leave out the headers of files and hunks. Source: Ciborowska and Damevski, "Fast
+    Changeset-based Bug Localization with BERT", ICSE 2022.
 
     Args:
-        diff: A unified diff of a commit, a file or a hunk.
-        form: See ``change_text``.
+        diff: The diff of a commit, a file or a hunk; it may be cut off anywhere.
+        form: See above.
         max_characters: Maximum length of the diff and of the text.
         is_java: Whether hunks without a file header are of a Java file.
         rules: Rules of the graph; None for no graph.
     """
+    if form not in get_args(Form):
+        raise ValueError(f"the form {form!r} of change texts is unknown: choose {', '.join(get_args(Form))}")
     diff = diff[:max_characters]
-    text = change_text(diff, form)[:max_characters]
-    if rules is None:
-        return ChangeText(text, None)
     java_hunks: set[int] = set()
     lines = list(lines_of(diff, is_java, java_hunks))
-    starts = line_starts(lines, form)
+    text = diff
+    starts = [line.in_diff for line in lines]
+    if form != "D":
+        text, starts = _marked(lines, form)
+    text = text[:max_characters]
+    if rules is None:
+        return ChangeText(text, None)
     graphs = []
     for hunk in sorted(java_hunks):
         numbers = [number for number, line in enumerate(lines) if line.hunk == hunk]
@@ -252,6 +249,25 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
         if graph is not None:
             graphs.append(graph)
     return ChangeText(text, joined(graphs) if graphs else None)
+
+
+def _marked(lines: list[Line], form: Form) -> tuple[str, list[int]]:
+    """The text of the form ``ARC`` or ``ARCL``, and the start of each line in it."""
+    starts = [0] * len(lines)
+    text = ""
+    if form == "ARCL":
+        for number, line in enumerate(lines):
+            text += f"{MARKS[line.sign]} "
+            starts[number] = len(text)
+            text += f"{line.text}\n"
+        return text.removesuffix("\n"), starts
+    for sign, mark in MARKS.items():
+        group = [number for number, line in enumerate(lines) if line.sign == sign]
+        text += f"{mark}\n" if group else ""
+        for number in group:
+            starts[number] = len(text)
+            text += f"{lines[number].text}\n"
+    return text.removesuffix("\n"), starts
 
 
 def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
@@ -270,26 +286,6 @@ def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
         elif kind in MARKS:
             yield Line(kind, line[1:], hunk, start + len(line[:1]))
         start += len(line) + 1
-
-
-def line_starts(lines: list[Line], form: Form) -> list[int]:
-    """The start of each line's text in the text of a form."""
-    if form == "D":
-        return [line.in_diff for line in lines]
-    starts = [0] * len(lines)
-    start = 0
-    if form == "ARCL":
-        for number, line in enumerate(lines):
-            starts[number] = start + len(MARKS[line.sign]) + 1
-            start = starts[number] + len(line.text) + 1
-        return starts
-    for sign, mark in MARKS.items():
-        group = [number for number, line in enumerate(lines) if line.sign == sign]
-        start += len(mark) + 1 if group else 0
-        for number in group:
-            starts[number] = start
-            start += len(lines[number].text) + 1
-    return starts
 
 
 def _hunk_graph(lines: list[Line], starts: list[int], rules: GraphRules) -> FlowGraph | None:

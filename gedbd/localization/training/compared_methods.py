@@ -46,9 +46,7 @@ class FixedScorer(Scorer):
 class EarlierBugs(FixedScorer):
     """Number of bugs known, at the time of the report, to come from a change; reads no content.
 
-    Args:
-        links: Inducing changes of reports; a link is known from ``made_at`` on, and never without a date.
-        inputs: Reports and changes of the links.
+    A link from a report to an inducing change is known from ``made_at`` on, and never without a date.
     """
 
     def __init__(self, links: Links, inputs: ScorerInputs) -> None:
@@ -214,11 +212,7 @@ class BestPart(Scorer):
         self.earlier_only = scorer.earlier_only
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Fits the scorer of the parts.
-
-        Raises:
-            ValueError: If a part belongs to no document.
-        """
+        """Fits the scorer of the parts; raises ValueError if a part belongs to no document."""
         self.parents_ = self.parts[self.parent].to_numpy(dtype=np.int64)
         self.num_documents_ = len(inputs.documents)
         if len(self.parents_) and not 0 <= self.parents_.min() <= self.parents_.max() < self.num_documents_:
@@ -260,12 +254,7 @@ class LearntOptions(ChangeTrainingOptions):
 
 
 class UnseenScores(FixedScorer):
-    """Scores of a fitted scorer; NaN for the queries that it was trained on, whose scores are biased.
-
-    Args:
-        scorer: A fitted scorer.
-        trained_on: ``(T,)`` rows of these queries.
-    """
+    """Scores of a fitted scorer; NaN for the queries ``trained_on (T,)``, whose scores are biased."""
 
     def __init__(self, scorer: Scorer, trained_on: np.ndarray) -> None:
         self.scorer = scorer
@@ -314,12 +303,8 @@ def learnt_methods(
 ) -> dict[str, RankingMethod]:
     """The learned rankers as methods, by id; they share the features of the reports.
 
-    Args:
-        rankers: Options by id.
-        corpus: Reports and changes.
-        training: ``(T,)`` rows of the training reports, at every granularity.
-        hunks: Scorer of hunks, for the ranking of hunks.
-        encoders: Fitted scorers of commits by trained encoders; empty without training.
+    ``training (T,)`` are the rows of the training reports at every granularity, ``hunks`` is the scorer of hunks for
+    their ranking, and ``encoders`` are fitted scorers of commits by trained encoders; empty without training.
     """
     usable = {name: ranker for name, ranker in rankers.items() if encoders or not ranker.hmcbl}
     texts = {False: corpus}

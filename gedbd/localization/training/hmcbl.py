@@ -21,6 +21,7 @@ from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.training.change_inputs import (
     ChangeInputs,
+    Form,
     Inputs,
     ReportInputs,
     Side,
@@ -35,7 +36,6 @@ from gedbd.localization.training.localization_protocol import Halves, Level, rep
 from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, HmcblSettings, Tower, encode
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
-from gedbd.text.diffs import Form
 
 COSINE = "hmcbl_cosine"
 MAX_SIM = "hmcbl_max_sim"
@@ -45,7 +45,8 @@ class HmcblSystem(TrainingSystem):
     """Trains the encoders of reports and changes by the weighted sum of the losses of all levels.
 
     Logs ``train/loss`` and ``val/loss``, the loss of each level, such as ``train/bank_loss``, and ``val/mrr``: the
-    ranking of earlier commits by the cosine of projected vectors, see ``LocalizationDataModule``.
+    ranking of earlier commits by the cosine of projected vectors, see ``LocalizationDataModule``. The projectors are
+    initialised from PyTorch's generator.
 
     Args:
         report_side: The encoder of reports.
@@ -54,7 +55,7 @@ class HmcblSystem(TrainingSystem):
         links: Links that exclude positives from the keys of the banks.
         make_optimizer: See ``TrainingSystem``, as for the next two.
         make_scheduler: Returns the scheduler.
-        seed: Seed of dropout. The projectors are initialised from PyTorch's generator.
+        seed: Seed of dropout.
         bf16: Whether ``encode`` computes in bfloat16.
 
     Attributes:
@@ -99,8 +100,7 @@ class HmcblSystem(TrainingSystem):
     def setup(self, stage: str) -> None:
         """Computes the statistics of batch normalization over all processes.
 
-        Raises:
-            ValueError: If texts are compared by their tokens, whose number differs between processes.
+        Raises ValueError if texts are compared by their tokens, whose number differs between processes.
         """
         if self.trainer.world_size == 1:
             return
@@ -202,8 +202,7 @@ def _numbers(losses: dict[str, Tensor], batch: PairBatch) -> Tensor:
 class HmcblOptions:
     """Options of HMCBL.
 
-    Raises:
-        ValueError: If the granularity is invalid, or ``similarity=max_sim`` comes without ``max_sim``.
+    Raises ValueError if the granularity is invalid, or ``similarity=max_sim`` comes without ``max_sim``.
     """
 
     # granularity of the changes that it reads and ranks; coarser changes are ranked by their best part
@@ -213,7 +212,7 @@ class HmcblOptions:
     report_encoder: str | None = None
     change_encoder: str | None = None  # likewise for changes
     graph: bool = True  # whether an encoder of code reads flow graphs
-    form: Form = "ARCL"  # how a diff is written, see ``change_text``
+    form: Form = "ARCL"  # how a diff is written, see ``read_change``
     message: bool = True  # whether the first line of the message is read with the paths
     report_tokens: int = 96  # maximum tokens of a report
     comment_tokens: int = 32  # maximum tokens of message and paths
@@ -246,17 +245,10 @@ class HmcblOptions:
 def build_hmcbl(
     options: HmcblOptions, cfg: DictConfig, corpus: ChangeCorpus, halves: Halves, val_share: float
 ) -> tuple[HmcblSystem, LocalizationDataModule]:
-    """Builds system and data module.
+    """Builds system and data module from the options and the composed configuration of ``conf/train.yaml``.
 
-    Args:
-        options: Options of HMCBL.
-        cfg: The composed configuration of ``conf/train.yaml``.
-        corpus: Reports and changes.
-        halves: Training and test reports; the latest training reports are for validation.
-        val_share: Share of the validation reports.
-
-    Raises:
-        ValueError: If an option is out of range, or the inputs exceed the positions of an encoder.
+    The latest training reports, by their share ``val_share``, are for validation. Raises ValueError if an option is out
+    of range, or the inputs exceed the positions of an encoder.
     """
     sides = _sides(options, cfg.encoder, corpus, halves)
     reports = ReportInputs(sides[0], reports_of(corpus).reports)
@@ -293,14 +285,9 @@ def encoders_of_commits(
     level: Level,
     trained_on: np.ndarray,
 ) -> dict[str, Scorer]:
-    """Scorers of commits, by their best part, for learned rankers, by id.
+    """Fits scorers of commits for learned rankers, by id; a coarser change scores as its best part.
 
-    Args:
-        scorers: See ``hmcbl_scorers``.
-        granularity: What they rank.
-        corpus: Reports and changes.
-        level: The ranking of commits.
-        trained_on: Rows of the reports that the encoders were trained on; their scores are missing.
+    ``scorers`` rank the changes of ``granularity``; their scores are missing for the reports ``trained_on``.
     """
     encoders: dict[str, Scorer] = {}
     for name, make in scorers.items():

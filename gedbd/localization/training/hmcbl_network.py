@@ -55,10 +55,6 @@ class MomentumTwin(nn.Module):
 class MemoryBank(nn.Module):
     """A queue of the last keys of a momentum twin. He et al., "Momentum Contrast", 2020.
 
-    Args:
-        size: Number K of keys.
-        dim: Size D of a key.
-
     Attributes:
         keys: ``(K, D)`` unit rows.
         rows: ``(K,)`` rows of the keys in the corpus; ``EMPTY`` without a key.
@@ -77,12 +73,7 @@ class MemoryBank(nn.Module):
 
     @torch.no_grad()
     def add(self, keys: Tensor, rows: Tensor) -> None:
-        """Replaces the oldest keys.
-
-        Args:
-            keys: ``(M, D)``; of more than K the last K are kept.
-            rows: ``(M,)`` rows of the keys in the corpus.
-        """
+        """Replaces the oldest keys by ``(M, D)`` keys, the last K of them, and their rows in the corpus, ``(M,)``."""
         size = len(self.keys)
         keys = keys[-size:]
         # A bank of size 5 with place 3 takes 4 keys at 3 4 0 1.
@@ -178,16 +169,10 @@ def _token_losses(
 def bank_loss(report: Tensor, change: Tensor, changes: BankKeys, reports: BankKeys, temperature: float) -> Tensor:
     """The loss of the bank level, a scalar.
 
-    InfoNCE with the momentum key of the positive; the negatives are the keys of the memory bank. The talk prints the
-    numerator exp(s_b+ / t) + exp(s_m- / t), by which the loss would decrease with nearer negatives and could become
-    negative: we assume a misprint of exp(s_b+ / t), as in MoCo.
-
-    Args:
-        report: ``(B, D)`` projected reports.
-        change: ``(B, D)`` projected positives.
-        changes: Keys of changes, for the reports.
-        reports: Keys of reports, for the changes.
-        temperature: Divisor of the cosines.
+    InfoNCE of ``(B, D)`` projected reports and positives with the momentum key of the positive; the negatives are the
+    keys of the memory bank of the other side. The talk prints the numerator exp(s_b+ / t) + exp(s_m- / t), by which the
+    loss would decrease with nearer negatives and could become negative: we assume a misprint of exp(s_b+ / t), as in
+    MoCo.
     """
     to_changes = info_nce(report, changes.positives, changes.bank[None], temperature, changes.masked)
     to_reports = info_nce(change, reports.positives, reports.bank[None], temperature, reports.masked)
@@ -252,15 +237,10 @@ class HmcblNetwork(nn.Module):
             )
 
     def losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
-        """The loss of each level, a scalar.
+        """The loss of each level of B pairs, a scalar.
 
-        The banks are read before the keys of the batch are added. All processes add the keys of all, in the same order,
-        so that the banks stay equal.
-
-        Args:
-            batch: B pairs.
-            gather: See ``Gather``.
-            fill_banks: Whether to add the keys of the batch to the banks.
+        The banks are read before the keys of the batch are added, if ``fill_banks``. All processes add the keys of all,
+        in the same order, so that the banks stay equal.
         """
         settings = self.settings
         by_tokens = settings.by_tokens

@@ -175,10 +175,7 @@ def choose_candidates(pairs: InducingPairs, count: int) -> RankedReports:
 def mean_reciprocal_rank(ranked: RankedReports, reports: np.ndarray, changes: np.ndarray) -> float:
     """The mean of 1 / rank of the first relevant commit, by the highest cosine of its changes; ties rank before it.
 
-    Args:
-        ranked: Q reports and N changes.
-        reports: ``(Q, D)`` unit vectors.
-        changes: ``(N, D)`` unit vectors.
+    ``reports (Q, D)`` and ``changes (N, D)`` are unit vectors.
     """
     scores = np.maximum.reduceat(reports @ changes.T, ranked.first, axis=1)
     best = np.where(ranked.is_relevant, scores, -np.inf).max(axis=1, keepdims=True)
@@ -331,11 +328,7 @@ class LocalizationDataModule(WholeBatchData):
 
 
 def split_by_time(rows: np.ndarray, val_share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Splits rows of reports, in chronological order, into training and validation, the last ones.
-
-    Raises:
-        ValueError: If a split has fewer than two reports.
-    """
+    """Splits rows of reports, in chronological order, into training and validation; raises ValueError if too few."""
     rows = np.unique(rows)
     count = round(len(rows) * val_share)
     if min(count, len(rows) - count) < 2:

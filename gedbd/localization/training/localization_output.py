@@ -83,7 +83,7 @@ SHOWN = ("method", "mrr", "mrr_low", "mrr_high", "map", "p@1", "rr@10", "rr@10_l
 def write_result(
     folder: Path, result: LocalizationResult, published: bool, loggers: list[Logger], console: Console
 ) -> None:
-    """Writes, prints and logs a run; ``published`` adds the paper's numbers beside the measured ones as ``tables24``."""
+    """Writes, prints and logs a run; ``published`` adds the table of the paper's numbers."""
     name = result.corpus.name
     ranking = result.ranking
     tables = {"results": result.results, "ranking": ranking, "known": result.known}
@@ -131,17 +131,11 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
     best = first.sort_values("mrr", ascending=False, kind="stable")["method"]
     curves = list(dict.fromkeys([*result.first[:2], result.baseline, *best]))
     text = PROTOCOL_TEXT.format(baseline=result.baseline.replace("_", " ")) + PART_TEXT
+    mrr_figure = mrr_bars(ranking, result.first, result.baseline)
+    hit_figure = hit_curves(_ranks(result.measured, curves))
     figures: list[tuple[str, str, Figure | Path]] = [
-        (
-            "mrr_by_method",
-            "MRR of each method with its 95% interval; the line is BM25's",
-            mrr_bars(ranking, result.first, result.baseline),
-        ),
-        (
-            "hit_curves",
-            "Share of reports with an inducing change among the first k",
-            hit_curves(_ranks(result.measured, curves)),
-        ),
+        ("mrr_by_method", "MRR of each method with its 95% interval; the line is BM25's", mrr_figure),
+        ("hit_curves", "Share of reports with an inducing change among the first k", hit_figure),
     ]
     page = [Section("Methods", text, [], figures)]
     for level in result.levels:
@@ -173,21 +167,18 @@ def mrr_bars(table: pd.DataFrame, trained: Sequence[str], baseline: str) -> Figu
 def _ranks(measured: Sequence[MeasuredMethod], methods: Sequence[str]) -> dict[str, dict[str, np.ndarray]]:
     """Ranks of the first ``MAX_CURVES`` methods by granularity and method, see ``hit_curves``."""
     ranks: dict[str, dict[str, np.ndarray]] = {f"{method.granularity}s": {} for method in measured}
-    by_name = {(method.granularity, method.method): method for method in measured}
-    for granularity in dict.fromkeys(method.granularity for method in measured):
-        names = [name for name in methods if (granularity, name) in by_name][:MAX_CURVES]
-        for name in names:
-            rank = by_name[granularity, name].ranking.queries["rank"].to_numpy()
-            ranks[f"{granularity}s"][display_name(name)] = rank
+    by_name = {(f"{method.granularity}s", method.method): method for method in measured}
+    for granularity, curves in ranks.items():
+        for name in [name for name in methods if (granularity, name) in by_name][:MAX_CURVES]:
+            curves[display_name(name)] = by_name[granularity, name].ranking.queries["rank"].to_numpy()
     return ranks
 
 
 def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """The paper's rows of a project and the measured ones that rank commits, by ``PUBLISHED_UNITS``.
 
-    Returns:
-        ``ranked`` (see ``PUBLISHED_UNITS``), ``method``, ``source`` (``Table 2``, ``Table 4`` or ``here``), the metrics
-        by their published names, and ``remark`` on published numbers.
+    Columns are ``ranked`` (see ``PUBLISHED_UNITS``), ``method``, ``source`` (``Table 2``, ``Table 4`` or ``here``), the
+    metrics by their published names, and ``remark`` on published numbers.
     """
     published = read_published("localization", "table2", "table4").rename(columns={"condition": "unit"})
     published = published[published["corpus"].str.lower() == name.lower()]
@@ -226,8 +217,7 @@ PAPER = (
 class FirstPretraining:
     """Pre-training in the folder ``pretraining`` of the run, starting from the section ``encoder`` of the run.
 
-    Raises:
-        ValueError: If the row is unknown.
+    Raises ValueError if the row is unknown.
     """
 
     methods: str  # Java sources, see ``dataset=java_sources``
@@ -280,9 +270,8 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
 def table3(runs: Sequence[Path]) -> pd.DataFrame:
     """The measured rows, one for each run of ``experiment=locate_table3``, then the published ones.
 
-    Returns:
-        ``project``, ``pretraining`` (see ``ROWS``), ``source`` (``here`` or ``Table 3``), the metrics by their
-        published names, and ``remark`` on published numbers.
+    Columns are ``project``, ``pretraining`` (see ``ROWS``), ``source`` (``here`` or ``Table 3``), the metrics by their
+    published names, and ``remark`` on published numbers.
     """
     measured = []
     for run in map(Run, runs):

@@ -51,8 +51,7 @@ class Level:
 def find_halves(corpus: ChangeCorpus) -> Halves:
     """Splits the reports into training and test reports.
 
-    Raises:
-        ValueError: There are no reports, dates or links, or fewer than ``MIN_REPORTS`` reports can be used.
+    Raises ValueError if there are no reports, dates or links, or fewer than ``MIN_REPORTS`` reports can be used.
     """
     reports = reports_of(corpus)
     links = corpus.inducing.get("commit")
@@ -95,8 +94,7 @@ def num_before(corpus: ChangeCorpus, granularity: Granularity) -> np.ndarray:
 def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -> tuple[Level, tuple[str, ...]]:
     """The ranking of changes of a granularity, and warnings.
 
-    Raises:
-        ValueError: The corpus has no links of the granularity, or none of either half.
+    Raises ValueError if the corpus has no links of the granularity, or none of either half.
     """
     links = corpus.inducing.get(granularity)
     if links is None:

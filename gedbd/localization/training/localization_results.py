@@ -156,15 +156,10 @@ def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
 def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataFrame:
     """One row a granularity and method.
 
-    Args:
-        measured: The measured methods.
-        baseline: The method that the others are compared with.
-
-    Returns:
-        ``granularity``, ``method``, ``queries``, ``METRICS`` (means over seeds and queries) and, for ``COMPARED``, the
-        ends of the 95% interval, bootstrapped over queries; the difference from the baseline on the same queries with
-        its interval (a paired bootstrap) and, for MRR, Wilcoxon's p; ``seeds``, and the lowest and highest MRR of a
-        seed.
+    Columns are ``granularity``, ``method``, ``queries``, ``METRICS`` (means over seeds and queries) and, for
+    ``COMPARED``, the ends of the 95% interval, bootstrapped over queries; the difference from the baseline on the same
+    queries with its interval (a paired bootstrap) and, for MRR, Wilcoxon's p; ``seeds``, and the lowest and highest MRR
+    of a seed.
     """
     baselines = {method.granularity: method for method in measured if method.method == baseline}
     return pd.DataFrame([_row(method, baselines.get(method.granularity)) for method in measured])
@@ -203,11 +198,7 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
     """Metrics on reports whose inducing change is known from an earlier bug, and on all other reports.
 
     A ranker can memorise changes that introduced many bugs, such as the import of a project, but only for the former.
-
-    Args:
-        measured: The methods of one granularity.
-        counts: ``(Q,)`` maximum number of known earlier bugs of an inducing change of each query.
-        baseline: The method that the others are compared with.
+    ``counts (Q,)`` are the maximum numbers of known earlier bugs of an inducing change of each query.
 
     Returns:
         ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of

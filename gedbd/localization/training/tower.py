@@ -26,10 +26,8 @@ class HmcblSettings:
     """The model and the loss.
 
     Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
-    ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are from its authors' code.
-
-    Raises:
-        ValueError: If a choice is unknown or incompatible with another one, or nothing would be trained.
+    ``num_layers``, ``dim``, ``temperature``, ``momentum`` and ``bank_size`` are from its authors' code. Raises
+    ValueError if a choice is unknown or incompatible with another one, or nothing would be trained.
     """
 
     num_layers: int = 4  # number of last layers of an encoder whose token vectors are concatenated

@@ -66,14 +66,14 @@ def test_files_are_found_with_reasons(corpus, trained):
     found = ranker.find_files_in(features, 3)
     probability = ranker.file_probability(files)
     best = files.paths[np.lexsort((files.paths, -probability))][:3]
-    assert [file.path for file in found] == best.tolist()
+    assert [file.row for file in found] == best.tolist()
     name = query.title.partition(" ")[0]
-    assert replay.history.table.paths[found[0].path] == f"src/net/{name}.java"
+    assert replay.history.table.paths[found[0].row] == f"src/net/{name}.java"
     assert found[0].probability == probability.max()
     assert set(found[0].contributions) == {*FILE_SCORES, *FILE_KINDS}
     allowed = np.ones(len(replay.history.table.paths), dtype=bool)
-    allowed[found[0].path] = False
-    assert [file.path for file in ranker.find_files_in(features, 2, allowed)] == best[1:].tolist()
+    allowed[found[0].row] = False
+    assert [file.row for file in ranker.find_files_in(features, 2, allowed)] == best[1:].tolist()
     assert ranker.find_files_in(query_features(replay.history, ChangeQuery("", "")), 3) == []
 
 

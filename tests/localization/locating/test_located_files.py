@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.change_ranking.change_ranker import SuspectFile
+from gedbd.localization.change_ranking.change_ranker import Suspect
 from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 from gedbd.localization.locating.located_changes import QueryWords
 from gedbd.localization.locating.located_files import (
@@ -119,7 +119,7 @@ def together(make_repository, open_index):
 def reasons_of(index, query, shares, fixes=()):
     """The reasons for each path of an index, where the features have given shares."""
     history = index.history
-    found = [SuspectFile(row, 0.0, 0.0, shares) for row in range(len(history.table.paths))]
+    found = [Suspect(row, 0.0, shares, 0.0) for row in range(len(history.table.paths))]
     num_similar = KnownFixes(history, fixes).num_similar(query.title, query.description, query.created_at)
     ranked = RankedFiles(history, query, num_similar, found)
     words = QueryWords({"delimiter": 2.0, "parsequoted": 3.0, "void": 4.0}, frozenset(["void"]))

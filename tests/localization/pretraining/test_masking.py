@@ -39,7 +39,6 @@ from gedbd.localization.code_encoder.pretraining_data import (
     BatchRows,
     MethodDataset,
     PretrainingDataModule,
-    check_methods,
     find_vocabulary,
     read_inputs,
 )
@@ -182,11 +181,6 @@ def test_draws_depend_on_seed_epoch_and_row_alone(inputs, sampler):
     assert not later.tokens.equal(alone.tokens)
     other_seed = MethodDataset(inputs, sampler, seed=2)
     assert other_seed[BatchRows(np.array([3]), None)].tokens.equal(dataset[BatchRows(np.array([3]), None)].tokens)
-
-
-def test_a_corpus_of_reports_is_refused(make_corpus):
-    with pytest.raises(ValueError, match="small holds no methods: choose dataset=java_sources"):
-        check_methods(make_corpus([0, 1]))
 
 
 PARTS = np.array([TRAIN] * 20 + [VAL] * 10 + [TEST] * 10, dtype=np.int8)

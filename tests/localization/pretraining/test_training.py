@@ -130,6 +130,7 @@ def test_commands_for_reports_refuse_the_run(command, whole, module, out):
         ("ranking.top_k=[1]", "does not use the section ranking"),
         ("task.weights.mlm=-1", "task.weights.mlm=-1"),
         ("task.reduction=max", "task.reduction=max is unknown: choose mean or sum"),
+        ("dataset=demo", "holds no methods: choose dataset=java_sources"),
     ],
 )
 def test_mistakes_are_told_in_one_line(train, tmp_path, option, message):

@@ -7,7 +7,6 @@ from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.flow_graph.node_types import TALK_RULES
 from gedbd.localization.training.change_inputs import read_change, text_side
-from gedbd.text.diffs import change_text
 
 HUNK = """@@ -3,4 +3,5 @@ class Sum {
  int total = 0;
@@ -29,11 +28,61 @@ def names_at(read):
     return [(name, read.text[start:end]) for name, (start, end) in pairs if name]
 
 
+DIFF = """\
+diff --git a/A.java b/A.java
+--- a/A.java
++++ b/A.java
+@@ -3,3 +3,4 @@ class A {
+ keep
+---- not a header
++++ nor this
++new
+ end
+diff --git a/B.java b/B.java
+--- a/B.java
++++ b/B.java
+@@ -1 +1 @@
+-old
++young
+"""
+
+
+CUT = "@@ -1,9 +1,9 @@\n-a\ndiff --git a/B b/B\n--- a/B\n+++ b/B\n@@ -1 +1 @@\n-b\n+c"
+
+
+ARC = ["[ADDED]", "++ nor this", "new", "young", "[REMOVED]", "--- not a header", "old", "[CONTEXT]", "keep", "end"]
+ARCL = """\
+[CONTEXT] keep
+[REMOVED] --- not a header
+[ADDED] ++ nor this
+[ADDED] new
+[CONTEXT] end
+[REMOVED] old
+[ADDED] young"""
+
+
+@pytest.mark.parametrize(
+    ("diff", "form", "text"),
+    [
+        (DIFF, "D", DIFF),
+        (DIFF, "ARC", "\n".join(ARC)),
+        (DIFF, "ARCL", ARCL),
+        ("@@ -0,0 +1 @@\n+a", "ARC", "[ADDED]\na"),  # a group without lines has no mark
+        (CUT, "ARC", "[ADDED]\nc\n[REMOVED]\na\nb"),  # a hunk that was cut ends where the next file begins
+        # An empty context line may lack its blank, and the missing newline is not a line.
+        ("@@ -1,2 +1,2 @@\n\n-a\n\\ No newline at end of file\n+b\n", "ARCL", "[CONTEXT] \n[REMOVED] a\n[ADDED] b"),
+    ],
+)
+def test_the_forms_of_a_diff(diff, form, text):
+    assert read_change(diff, form, 5000, False, None).text == text
+    with pytest.raises(ValueError, match="the form 'X' of change texts is unknown: choose D, ARC, ARCL"):
+        read_change(diff, "X", 5000, False, None)
+
+
 @pytest.mark.parametrize("form", ["D", "ARC", "ARCL"])
 @pytest.mark.parametrize("head", ["", "diff --git a/A.java b/A.java\n--- a/A.java\n+++ b/A.java\n"])
 def test_variables_are_where_the_text_says(form, head):
     read = read_change(head + HUNK + "\n" + SECOND, form, 5000, True, TALK_RULES)
-    assert read.text == change_text(head + HUNK + "\n" + SECOND, form)
     found = names_at(read)
     assert {name for name, _ in found} == {"total", "limit", "here"}
     assert all(name == text for name, text in found), found
