@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from hydra.utils import get_class
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.console import Console
 
 from gedbd.corpora.corpus import PARTS, TEST, VAL
@@ -21,79 +22,8 @@ from gedbd.retrieval.ranking_tasks import RankingTask
 
 SECTIONS = ("labels", "pairs", "ranking")
 PAIR = ["id_1", "id_2", "label", "part"]
-README = """\
-# Pairs and queries of {corpus}
-
-Reports, split, pairs and queries of a run of gedbd ({method}), and what the run scored: to compare another method on
-the same pairs. Split: {split}. Known share of the training part's groups: {known}.
-
-**`reports.parquet` holds the reports' texts: share it only if you may share these.**
-
-| file | one row for each | columns |
-|---|---|---|
-| `reports.parquet` | report, in chronological order | id, title, description, created_at (UTC), group (id of the \
-oldest report of its duplicate group), part (empty: none) |
-| `pairs.parquet` | pair that was drawn | id_1 (the earlier report), id_2, label (1: duplicates), part |
-| `predictions.parquet` | scored pair of the parts val and {part} | id_1, id_2, label, part, score and predicted (of \
-the run's own method), scores of its other methods |
-| `queries.parquet` | query of a protocol | protocol, part, id, unit (what a rank counts) |
-| `candidates.parquet` | range of candidates of a query | protocol, part, id, start, stop: the rows start to stop - 1 \
-of `reports.parquet`, counted from 0 |
-| `relevant.parquet` | report that a query should find | protocol, part, id, relevant |
-| `ranks.parquet` | query of the part {part} and method of the run | protocol, part, method, id, rank of the first \
-relevant report (missing: none is among the candidates) |
-
-Where the unit is groups, a group has the score of its best candidate, and ranks count groups. Scores are compared in
-float32; of equal ones, the older report comes first.
-
-```python
-import pandas as pd
-
-scored = pd.read_parquet("predictions.parquet").query("part == '{part}'")
-hits = (scored["label"] * scored["predicted"]).sum()
-print("F1", 2 * hits / (scored["label"].sum() + scored["predicted"].sum()))
-{ranks}```
-
-The run has {scores}.
-"""
-RANKS = """\
-ranks = pd.read_parquet("ranks.parquet").query("protocol == '{protocol}' and method == '{method}'")
-print("RR@10", (ranks["rank"] <= 10).mean())
-"""
 SPLITS = {PARTS[VAL]: "dev", PARTS[TEST]: "test"}  # BEIR's names of the parts
 QRELS = ["query-id", "corpus-id", "score"]
-BEIR_README = """\
-# {corpus} as a BEIR data set
-
-`corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv` are those of [BEIR](https://github.com/beir-cellar/beir): documents
-are bug reports, queries are reports that repeat another one, and the relevant documents of a query are its duplicates.
-**The files hold the reports' texts: share them only if you may share these.**
-
-- Reports lie in `corpus.jsonl` in chronological order. A query is a document too, under the same id.
-- **`candidates/*.tsv` is not part of BEIR's format, and without it this is another task.** It says which documents a
-  query may find, as ranges of rows of `corpus.jsonl` from `start` to `stop - 1`, counted from 0 (protocol
-  `{protocol}`: {against}).
-- {unit}
-- Split by time: `dev` are older queries than `test`; methods are chosen on `dev`.
-
-Leave out of BEIR's results, a score for each document of each query, what a query may not find:
-
-```python
-import json
-
-import pandas as pd
-
-ids = [json.loads(line)["_id"] for line in open("corpus.jsonl", encoding="utf-8")]
-ranges = pd.read_csv("candidates/test.tsv", sep="\\t", dtype={{"query-id": str}})
-allowed = {{query: set() for query in ranges["query-id"]}}
-for query, start, stop in ranges.itertuples(index=False):
-    allowed[query].update(ids[start:stop])
-results = {{
-    query: {{document: score for document, score in scores.items() if document in allowed[query]}}
-    for query, scores in results.items()
-}}
-```
-"""
 GROUPS = (
     "BEIR's metrics count documents. Those of gedbd count duplicate groups: only the best report of a group has a rank."
     " So figures of the two differ where groups have several earlier reports."
@@ -198,23 +128,35 @@ def _candidates(task: RankingTask, named: np.ndarray) -> pd.DataFrame:
     )
 
 
+def _render(name: str, **values: Any) -> str:
+    """A README from its template."""
+    environment = Environment(
+        loader=PackageLoader("gedbd.experiments", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(f"{name}.md.j2").render(**values)
+
+
 def _readme(run: Run) -> str:
     cfg = run.config
     own = run.results.iloc[0]
     scores = [f"F1 {own['f1']:.3f}"]
-    ranks = ""
+    protocol = None
     if run.ranking is not None and "rr@10" in run.ranking:
         protocol = next(iter(run.protocols))
-        ranks = RANKS.format(protocol=protocol, method=run.method)
         scores.append(f"RR@10 {run.ranking.loc[run.ranking['method'] == run.method, 'rr@10'].iloc[0]:.3f}")
     options = ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_")
-    return README.format(
+    return _render(
+        "pairs_export",
         corpus=run.corpus,
-        method=run.label,
+        label=run.label,
+        method=run.method,
         split=f"{get_class(cfg.split._target_).__name__} ({options})",
         known=cfg.labels.fraction,
         part=run.part,
-        ranks=ranks,
+        protocol=protocol,
         scores=" and ".join(scores),
     )
 
@@ -255,7 +197,7 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
         unit = GROUPS if (own["queries"]["unit"] == "groups").any() else DOCUMENTS
         tasks = [prepared.queries[part][chosen] for part in SPLITS if chosen in prepared.queries.get(part, {})]
         against = "; ".join(task.against for task in tasks)
-        written = BEIR_README.format(corpus=run.corpus, protocol=chosen, against=against, unit=unit)
+        written = _render("beir_export", corpus=run.corpus, protocol=chosen, against=against, unit=unit)
         write_text(fresh / "README.md", written)
     counts = {"documents": len(reports), "queries": len(asked), "relevant": len(own["relevant"])}
     print_line(console, ", ".join(f"{name} {count:,}" for name, count in counts.items()))

@@ -43,9 +43,6 @@ TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_scheduler
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "json")
 NOT_COMPARED = (*MAY_DIFFER, "data_dir")  # by default a folder of the working directory
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
-# Options that a run's folder does not say, or is not trusted to say: code, addresses and files beside those of conf/.
-NOT_SAVED = re.compile(r"-|.*(_target_|address|base_url|searchpath)(=|:)|.*=pkg://")
-CALL_OPTION = re.compile(r"(cache_dir|json)=|\+*logger\b")  # belongs to this call, not to the run
 PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 
@@ -290,34 +287,24 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
 def continuation_message(arguments: list[str], folder: Path, several: str | None = None) -> str:
     """What an interrupted training has saved, and the command that continues it.
 
-    A single run continues by its checkpoint alone, as its options are in its folder. ``several`` is the option that
-    names the folder of several runs: these continue with the same command.
+    ``several`` is the option that names the folder of several runs: these continue with the same command.
     """
+    command = ["gedbd", "train"]
     if folder.is_relative_to(Path.cwd()):
         folder = folder.relative_to(Path.cwd())
     if several:
         kept = [word for word in arguments if not word.startswith(f"{several}=")]
         saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; resume with:"
-        return f"{saved}\n  {_command([*kept, _option(several, folder)])}"
+        return f"{saved}\n  {shlex.join([*command, *kept, _option(several, folder)])}"
     kept = [word for word in arguments if not word.startswith("ckpt_path=")]
     checkpoint = folder / "checkpoints" / "last.ckpt"
     if not checkpoint.is_file():
         saved = "interrupted before the end of the first epoch, so there is no checkpoint; start again with:"
-        return f"{saved}\n  {_command(kept)}"
-    # The other options are read from the folder.
-    if not any(NOT_SAVED.match(word) for word in kept):
-        kept = [word for word in kept if CALL_OPTION.match(word)]
+        return f"{saved}\n  {shlex.join([*command, *kept])}"
     saved = f"interrupted; the last finished epoch is saved in {checkpoint}; resume with:"
-    return f"{saved}\n  {_command([*kept, _option('ckpt_path', checkpoint)])}"
+    return f"{saved}\n  {shlex.join([*command, *kept, _option('ckpt_path', checkpoint)])}"
 
 
 def _option(key: str, value: Path) -> str:
     text = str(value)
     return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted_text(text)}"
-
-
-def _command(words: list[str]) -> str:
-    """The command line, with ``PYTHONPATH`` if it may name the user's own code."""
-    path = os.environ.get("PYTHONPATH")
-    before = f"PYTHONPATH={shlex.quote(path)} " if path and any(NOT_SAVED.match(word) for word in words) else ""
-    return before + shlex.join(["gedbd", "train", *words])

@@ -466,10 +466,11 @@ class FoundRuns(NamedTuple):
     finished: list[Run]  # finished runs
     unfinished: list[Path]  # folders of unfinished runs
     outdated: list[str]  # one line for each finished run that another version of gedbd has made, see ``check_schema``
+    own_pages: list[Path]  # folders of runs with a page of their own
 
 
 def find_runs(paths: list[Path]) -> FoundRuns:
-    """All runs in some folders and below. Those with a page of their own are left out, see ``find_own_pages``.
+    """All runs in some folders and below. Those with a page of their own, such as backtests, are listed apart.
 
     Raises:
         ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or
@@ -479,17 +480,22 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     finished: dict[Path, Run] = {}
     unfinished: dict[Path, Path] = {}
     outdated: dict[Path, str] = {}
-    with_page: list[Path] = []
+    own_pages: dict[Path, Path] = {}
     for path in paths:
-        folders = _configured_folders(path)
-        own = [folder for folder in folders if _has_own_page(folder)]
+        if not path.is_dir():
+            raise ValueError(f"{path}: no such folder; give a run folder, a sweep, or a folder that contains them")
+        # Without Hydra's own folders, and the jobs of a sweep by their numbers: 2 comes before 10.
+        configured = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
+        folders = sorted(configured, key=lambda folder: [(int(p) if p.isdecimal() else -1, p) for p in folder.parts])
         scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
+        with_page = [folder for folder in folders if any((folder / name).is_file() for name in (MATCHING, OWN_PAGE))]
+        own = [folder for folder in with_page if folder not in scored]
         if not scored and not own:
             raise ValueError(
                 f"{path} has no run with {PREDICTIONS}, which this command reads: its task writes none, or the run is"
                 " unfinished, and ckpt_path=<run>/checkpoints/last.ckpt resumes it"
             )
-        with_page += own
+        own_pages |= {folder.resolve(): folder for folder in own}
         for folder in scored:
             try:
                 check_schema(folder)
@@ -500,33 +506,7 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     if outdated and not finished:
         raise ValueError(next(iter(outdated.values())))
     if not finished:
-        more = f"; so have {len(with_page) - 1:,} more runs" if len(with_page) > 1 else ""
-        raise ValueError(
-            f"{with_page[0]} has its own page, and there is no other run to report: see"
-            f" {with_page[0]}/report.html{more}"
-        )
-    return FoundRuns(list(finished.values()), list(unfinished.values()), list(outdated.values()))
-
-
-def find_own_pages(paths: list[Path]) -> list[Path]:
-    """The folders of runs with a page of their own, such as backtests, each once, in the order of the paths."""
-    folders = [folder for path in paths for folder in _configured_folders(path)]
-    return list({folder.resolve(): folder for folder in folders if _has_own_page(folder)}.values())
-
-
-def _configured_folders(path: Path) -> list[Path]:
-    """The folders with a configuration in a folder and below, without Hydra's own."""
-    if not path.is_dir():
-        raise ValueError(f"{path}: no such folder; give a run folder, a sweep, or a folder that contains them")
-    folders = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
-    return sorted(folders, key=_numbers_in_order)
-
-
-def _numbers_in_order(folder: Path) -> list[tuple[int, str]]:
-    """Sorts the jobs of a sweep by their numbers: 2 comes before 10."""
-    return [(int(part) if part.isdecimal() else -1, part) for part in folder.parts]
-
-
-def _has_own_page(folder: Path) -> bool:
-    finished = (folder / MATCHING).is_file() or (folder / OWN_PAGE).is_file()
-    return finished and not (folder / PREDICTIONS).is_file()
+        first, *others = own_pages.values()
+        more = f"; so have {len(others):,} more runs" if others else ""
+        raise ValueError(f"{first} has its own page, and there is no other run: see {first}/report.html{more}")
+    return FoundRuns(*(list(found.values()) for found in (finished, unfinished, outdated, own_pages)))

@@ -13,7 +13,7 @@ from rich.console import Console
 from gedbd.corpora.corpus import PARTS
 from gedbd.experiments.baseline_run import evaluate_baseline
 from gedbd.experiments.prepare import PreparedData
-from gedbd.experiments.run_folder import SCHEMA, Run, find_own_pages, find_runs, record_overrides, save_run
+from gedbd.experiments.run_folder import SCHEMA, Run, find_runs, record_overrides, save_run
 from gedbd.experiments.run_results import report
 from gedbd.retrieval.scorers.simple_scorers import Constant
 
@@ -61,10 +61,10 @@ def test_runs_are_found_below_folders_in_the_order_of_their_paths(tmp_path):
     leave(tmp_path / "sweep" / "2", settings(), finished=False)
     leave(tmp_path / "sweep" / ".hydra", settings(), finished=False)
     leave(tmp_path / "other" / ".hydra", settings(), finished=False)
-    finished, unfinished, _ = find_runs([tmp_path])
+    finished, unfinished, *_ = find_runs([tmp_path])
     assert [run.folder for run in finished] == [tmp_path / name for name in ("other", "sweep/0", "sweep/1")]
     assert unfinished == [tmp_path / "sweep" / "2"]
-    finished, unfinished, _ = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
+    finished, unfinished, *_ = find_runs([tmp_path / "sweep" / "1", tmp_path / "other"])
     assert [run.folder for run in finished] == [tmp_path / "sweep" / "1", tmp_path / "other"]
     assert unfinished == []
 
@@ -97,11 +97,10 @@ def test_a_finished_backtest_has_its_own_page(tmp_path):
     backtest = tmp_path / "tested"
     leave(backtest, settings(target_precision=0.7), finished=False)
     (backtest / "matching.json").write_text("{}")
-    finished, unfinished, _ = find_runs([tmp_path, backtest])
+    finished, unfinished, _, own_pages = find_runs([tmp_path, backtest])
     assert [run.folder.name for run in finished] == ["done"]
     assert unfinished == [tmp_path / "open"]
-    assert find_own_pages([tmp_path, backtest]) == [backtest]
-    assert find_own_pages([tmp_path / "done"]) == []
+    assert own_pages == [backtest]
     with pytest.raises(ValueError, match=r"tested has its own page, .*: see .*report\.html"):
         find_runs([backtest])
 

@@ -17,7 +17,7 @@ from gedbd.evaluation.pairwise import leak_warning
 from gedbd.experiments.report.report_page import Section, fill_tables, slug, write_report
 from gedbd.experiments.report.run_comparison import compare_runs
 from gedbd.experiments.report.run_settings import CONTENTS, Setting, group_settings, query_metrics, ranked_protocols
-from gedbd.experiments.run_folder import find_own_pages, find_runs
+from gedbd.experiments.run_folder import find_runs
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
 from gedbd.io.files import write_text
@@ -63,8 +63,7 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
     ``fill`` is a Markdown or LaTeX file whose marked tables are replaced, see ``fill_tables``.
     """
     with stage("read the runs"):
-        runs, unfinished, outdated = find_runs(paths)
-    own_pages = find_own_pages(paths)
+        runs, unfinished, outdated, own_pages = find_runs(paths)
     settings = group_settings(runs)
     sections = make_sections(settings)
     if fill:
