@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import wandb
 from hydra.core.hydra_config import HydraConfig
@@ -50,15 +50,6 @@ CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are cho
 ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
-class WandbLabels(NamedTuple):
-    """Labels of a W&B run: its name, the sweep it belongs to, tags, and the kind of run."""
-
-    name: str
-    group: str | None
-    tags: list[str]
-    job_type: str
-
-
 def check_loggers(loggers: DictConfig | None) -> None:
     """Checks before any work that the chosen loggers are installed, and that ``logger=wandb`` can send runs.
 
@@ -80,8 +71,6 @@ def check_loggers(loggers: DictConfig | None) -> None:
 
 
 def _check_login(logger: DictConfig) -> None:
-    import wandb
-
     mode = logger.get("mode") or ("offline" if logger.get("offline") else wandb.setup().settings.mode)
     if mode in ("offline", "dryrun", "disabled"):
         return
@@ -95,7 +84,7 @@ def _check_login(logger: DictConfig) -> None:
         )
 
 
-def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
+def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]:
     """Labels of the W&B run of the current Hydra job.
 
     ``folder`` is that of the job, or one inside it if the job trains several seeds.
@@ -127,7 +116,8 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> WandbLabels:
     tags += [f"{key}={option}" for key, option in chosen.items() if option]
     name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
     group = group and group[:MAX_NAME_CHARACTERS]
-    return WandbLabels(name[:MAX_NAME_CHARACTERS], group, [tag[:MAX_TAG_CHARACTERS] for tag in tags], job_type)
+    tags = [tag[:MAX_TAG_CHARACTERS] for tag in tags]
+    return {"name": name[:MAX_NAME_CHARACTERS], "group": group, "tags": tags, "job_type": job_type}
 
 
 @contextmanager
@@ -163,10 +153,8 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
 
 
 @contextmanager
-def _wandb_run(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: bool) -> Iterator[WandbLogger]:
+def _wandb_run(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
     """A W&B run, which ends with the block; see ``open_loggers``."""
-    import wandb
-
     try:
         yield _open_wandb(logger, folder, labels, resumed)
     except BaseException as error:
@@ -176,11 +164,9 @@ def _wandb_run(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: b
     wandb.finish()
 
 
-def _open_wandb(logger: DictConfig, folder: Path, labels: WandbLabels, resumed: bool) -> WandbLogger:
+def _open_wandb(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> WandbLogger:
     """Opens a new W&B run, or resumes that of the folder; stores its id in the folder."""
-    import wandb
-
-    values: dict[str, Any] = labels._asdict() | {"save_dir": str(folder)}
+    values = labels | {"save_dir": str(folder)}
     stored = folder / STORED
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
         values |= read_stored(stored)

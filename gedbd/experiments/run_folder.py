@@ -509,4 +509,5 @@ def find_runs(paths: list[Path]) -> FoundRuns:
         first, *others = own_pages.values()
         more = f"; so have {len(others):,} more runs" if others else ""
         raise ValueError(f"{first} has its own page, and there is no other run: see {first}/report.html{more}")
-    return FoundRuns(*(list(found.values()) for found in (finished, unfinished, outdated, own_pages)))
+    unread = list(unfinished.values()), list(outdated.values())
+    return FoundRuns(list(finished.values()), *unread, list(own_pages.values()))

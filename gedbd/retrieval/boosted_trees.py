@@ -6,6 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+# Options of LightGBM that all trainings share.
+TRAINING: dict[str, Any] = {"learning_rate": 0.05, "deterministic": True, "force_row_wise": True, "num_threads": 1}
+TRAINING |= {"verbosity": -1}
 MAX_LEAVES = 64  # bits of a mask
 MAX_VALUE = 1e30  # of a leaf, so that sums stay finite
 COLUMNS = {
@@ -253,7 +256,6 @@ def fit_boosted_trees(
     seeds: Sequence[int] = (0, 1, 2),
     rounds: int = 300,
     num_leaves: int = 15,
-    learning_rate: float = 0.05,
     min_child: int = 20,
     feature_fraction: float = 0.8,
     bagging_fraction: float = 1.0,
@@ -271,7 +273,6 @@ def fit_boosted_trees(
         seeds: Seeds of the sampling of features and queries.
         rounds: Number of trees of each seed.
         num_leaves: Maximum number of leaves of a tree.
-        learning_rate: Weight of each tree.
         min_child: Minimum number of candidates in a leaf.
         feature_fraction: Share of the features sampled for a tree.
         bagging_fraction: Share of the candidates sampled for a tree.
@@ -287,14 +288,13 @@ def fit_boosted_trees(
 
     if not seeds or not 2 <= num_leaves <= MAX_LEAVES:
         raise ValueError(f"boosted trees need a seed, and num_leaves={num_leaves} from 2 to {MAX_LEAVES}")
-    parameters: dict[str, Any] = {
-        **{"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "lambdarank_truncation_level": truncation},
-        **{"num_leaves": num_leaves, "learning_rate": learning_rate, "min_data_in_leaf": min_child, "lambda_l2": l2},
-        **{"feature_fraction": feature_fraction, "bagging_fraction": bagging_fraction, "bagging_freq": 1},
-        **{"deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1},
-    }
     if not any(len(np.unique(labels)) > 1 for labels in lists.relevance):
         raise ValueError("boosted trees need a training query with a relevant candidate and another one")
+    parameters = TRAINING | {
+        **{"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "lambdarank_truncation_level": truncation},
+        **{"num_leaves": num_leaves, "min_data_in_leaf": min_child, "lambda_l2": l2},
+        **{"feature_fraction": feature_fraction, "bagging_fraction": bagging_fraction, "bagging_freq": 1},
+    }
     models = []
     for seed in seeds:
         data = _data_set(lists)
@@ -311,37 +311,28 @@ def fit_boosted_trees(
 def fit_classifier(
     features: np.ndarray,
     right: np.ndarray,
+    weight: np.ndarray | None,
     *,
-    seeds: Sequence[int] = (0, 1, 2),
-    rounds: int = 150,
-    num_leaves: int = 8,
-    learning_rate: float = 0.05,
-    min_child: int = 50,
-    feature_fraction: float = 0.4,
-    l2: float = 10.0,
-    weight: np.ndarray | None = None,
+    seeds: Sequence[int],
+    rounds: int,
+    num_leaves: int,
+    l2: float,
 ) -> BoostedTrees:
     """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
 
     Args:
         features: ``(B, F)``; NaN is a missing value.
         right: ``(B,)`` bool.
-        seeds: Of the features that are drawn; the prediction is the mean over all seeds.
-        rounds: Trees of each seed.
-        num_leaves: Of a tree, at most.
-        learning_rate: Weight of each tree.
-        min_child: Candidates in a leaf, at least.
-        feature_fraction: Share of the features that are drawn for a tree.
-        l2: Penalty on squared values of leaves.
         weight: ``(B,)`` how many candidates each stands for; None for 1.
+        seeds: Seeds of the sampling of features; the prediction is the mean over all of them.
+        rounds: Number of trees of each seed.
+        num_leaves: Maximum number of leaves of a tree.
+        l2: Penalty on squared values of leaves.
     """
     import lightgbm
 
-    parameters: dict[str, Any] = {
-        **{"objective": "binary", "num_leaves": num_leaves, "learning_rate": learning_rate, "lambda_l2": l2},
-        **{"min_data_in_leaf": min_child, "feature_fraction": feature_fraction, "num_threads": 1},
-        **{"deterministic": True, "force_row_wise": True, "verbosity": -1},
-    }
+    parameters = TRAINING | {"objective": "binary", "num_leaves": num_leaves, "lambda_l2": l2}
+    parameters |= {"min_data_in_leaf": 50, "feature_fraction": 0.4}
     models = []
     for seed in seeds:
         data = lightgbm.Dataset(

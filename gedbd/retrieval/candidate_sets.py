@@ -63,9 +63,16 @@ def find_candidate_sets(
     seen = corpus.reports.iloc[: queries.max() + 1]  # no query looks at later documents
     tags = tags_of(seen)
     answered_since, warnings = answer_times(seen)
-    warnings += _tag_warnings(tags, queries)
-    built = encoder if isinstance(encoder, LoadedEncoder) else _build(encoder, cache_dir)
-    titles = built.encode(seen["title"].tolist(), label="encode titles")
+    without = sum(not tags[query] for query in queries)
+    if not any(tags):
+        warnings.append("the corpus has no tags: candidates are chosen without them")
+    elif without:
+        warnings.append(f"{without:,} of {len(queries):,} queries have no tag, and so no candidate")
+    if not isinstance(encoder, LoadedEncoder):
+        # An encoder draws random weights; those of later training must not depend on the protocol.
+        with torch.random.fork_rng(devices=[]):
+            encoder = instantiate(encoder, cache_dir=cache_dir)
+    titles = encoder.encode(seen["title"].tolist(), label="encode titles")
     created = _times(seen["created_at"])
     # Without dates, a document counts if it is answered at all.
     moments = np.where(np.isnat(created), NEVER, created)
@@ -80,7 +87,13 @@ def find_candidate_sets(
         for row, is_similar in zip(block, similar, strict=True):
             sets.append(np.flatnonzero(is_similar[:row] & (answered_since[:row] < moments[row])))
     task = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
-    return replace(task, warnings=(*warnings, _cost(task)))
+    reachable = [len(np.intersect1d(task.candidates(i), task.relevant(i), True)) > 0 for i in range(len(task))]
+    cost = (
+        f"candidate sets: {task.mean_candidates:,.0f} candidates a query on average, of {task.queries.mean():,.0f}"
+        f" earlier documents; {np.mean(reachable):.1%} of {len(task):,} queries have a duplicate among them, the upper"
+        f" bound of RR@k; duplicates that the candidates miss: {len(task) - sum(reachable):,}"
+    )
+    return replace(task, warnings=(*warnings, cost))
 
 
 def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
@@ -107,27 +120,3 @@ def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
 def _times(values: pd.Series) -> np.ndarray:
     """Times in UTC, ``(N,)`` datetime64."""
     return pd.to_datetime(values, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[ns]")
-
-
-def _tag_warnings(tags: list[tuple[str, ...]], queries: np.ndarray) -> list[str]:
-    if not any(tags):
-        return ["the corpus has no tags: candidates are chosen without them"]
-    without = sum(not tags[query] for query in queries)
-    return [f"{without:,} of {len(queries):,} queries have no tag, and so no candidate"] if without else []
-
-
-def _cost(task: CandidateSets) -> str:
-    """A warning with the size and the coverage of the candidate sets."""
-    reachable = [len(np.intersect1d(task.candidates(i), task.relevant(i), True)) > 0 for i in range(len(task))]
-    return (
-        f"candidate sets: {task.mean_candidates:,.0f} candidates a query on average, of {task.queries.mean():,.0f}"
-        f" earlier documents; {np.mean(reachable):.1%} of {len(task):,} queries have a duplicate among them, the upper"
-        f" bound of RR@k; duplicates that the candidates miss: {len(task) - sum(reachable):,}"
-    )
-
-
-def _build(options: DictConfig, cache_dir: str | None) -> LoadedEncoder:
-    # An encoder draws random weights; those of later training must not depend on the protocol.
-    with torch.random.fork_rng(devices=[]):
-        built: LoadedEncoder = instantiate(options, cache_dir=cache_dir)
-    return built

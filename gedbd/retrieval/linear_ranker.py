@@ -68,7 +68,12 @@ class LinearRanker(Scorer):
         if self.held_out:
             # Rows are in the order of time: of queries 2, 5, 7, 9 and held_out=0.5, the weights are learned on 7 and 9.
             first = rows[round(len(rows) * (1 - self.held_out)) :][:1]
-            feature_inputs = _before(inputs, first)
+            older = inputs.train[inputs.train["query"] < first.max(initial=-1)]
+            if not (older["label"] == 1).any():
+                raise ValueError(
+                    "held_out leaves no training query to fit the features, or none to learn their weights: lower it"
+                )
+            feature_inputs = replace(inputs, train=older)
             rows = rows[rows >= first]
         for feature in self.features.values():
             feature.fit(feature_inputs)
@@ -130,20 +135,6 @@ class LinearRanker(Scorer):
         if not lists:
             raise ValueError("fusion needs a training query with a relevant candidate to learn from")
         return np.stack(lists), np.stack(is_relevant)
-
-
-def _before(inputs: ScorerInputs, first: np.ndarray) -> ScorerInputs:
-    """The inputs with only the training pairs of the queries before a row.
-
-    Raises:
-        ValueError: If there is no duplicate pair before it.
-    """
-    older = inputs.train[inputs.train["query"] < first.max(initial=-1)]
-    if not (older["label"] == 1).any():
-        raise ValueError(
-            "held_out leaves no training query to fit the features, or none to learn their weights: lower it"
-        )
-    return replace(inputs, train=older)
 
 
 def standardise(scores: np.ndarray, count: int) -> np.ndarray:

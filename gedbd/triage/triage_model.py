@@ -169,7 +169,7 @@ def _fit(matches: Matches, seed: int) -> BoostedTrees:
     return fit_classifier(
         matches.features,
         matches.right,
-        weight=matches.weight,
+        matches.weight,
         seeds=range(seed, seed + NUM_SEEDS),
         rounds=ROUNDS,
         num_leaves=NUM_LEAVES,

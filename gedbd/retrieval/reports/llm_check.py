@@ -161,7 +161,10 @@ class LlmCheck:
             stored = dict(cache.select(STORED, pairs, self._key))
         by_pair = zip(pairs, conversations, strict=True)
         missing = {pair: conversation for pair, conversation in by_pair if pair not in stored}
-        answers = stored | self._ask(missing)
+        answers: dict[str, float | ChatFailure | None] = stored
+        if missing:
+            with ThreadPoolExecutor(min(self.concurrency, len(missing))) as pool:
+                answers |= dict(zip(missing, pool.map(self._ask, missing.keys(), missing.values()), strict=True))
         for row, pair in enumerate(pairs):
             score = answers[pair]
             if isinstance(score, ChatFailure):
@@ -177,14 +180,7 @@ class LlmCheck:
                 scores[row] = score
         return scores
 
-    def _ask(self, missing: Mapping[str, list[dict[str, Any]]]) -> dict[str, float | ChatFailure | None]:
-        """The scores of pairs by their hash; None where an answer cannot be read."""
-        if not missing:
-            return {}
-        with ThreadPoolExecutor(min(self.concurrency, len(missing))) as pool:
-            return dict(zip(missing, pool.map(self._ask_one, missing.keys(), missing.values()), strict=True))
-
-    def _ask_one(self, pair: str, conversation: list[dict[str, Any]]) -> float | ChatFailure | None:
+    def _ask(self, pair: str, conversation: list[dict[str, Any]]) -> float | ChatFailure | None:
         with self._lock:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return ChatFailure(CAP)

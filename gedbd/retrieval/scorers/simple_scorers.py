@@ -90,7 +90,9 @@ class FieldAgreement(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` 0 or 1."""
-        return agreement(self.documents_, self.queries_[rows])
+        codes = self.queries_[rows, None]
+        # Codes below 0 are ``EMPTY`` and ``UNKNOWN``, which agree with nothing.
+        return np.asarray((codes == self.documents_) & (codes >= 0), dtype=np.float32)
 
 
 class Recency(Scorer):
@@ -107,32 +109,16 @@ class Recency(Scorer):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or below."""
-        return recency(self.documents_, self.queries_[rows], self.num_earlier_[rows])
+        scores = np.empty((len(rows), len(self.documents_)), dtype=np.float32)
+        no_dates = bool(np.isnan(self.documents_).any())
+        # One query at a time: of the two distances only one is computed.
+        for place, (day, row) in enumerate(zip(self.queries_[rows], self.num_earlier_[rows], strict=True)):
+            in_rows = no_dates or np.isnan(day)
+            apart = np.arange(len(self.documents_)) - row if in_rows else self.documents_ - day
+            scores[place] = -np.log1p(np.abs(apart))
+        return scores
 
 
 def field_values(table: pd.DataFrame, field: str) -> pd.Series:
     """A field as it is compared: where the column ``product`` is empty, component or id may name the product."""
     return products(table) if field == "product" else table[field]
-
-
-def agreement(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """1 where codes are equal and neither is ``EMPTY`` or ``UNKNOWN``, else 0, ``(N,), (B,) -> (B, N)`` float32."""
-    codes = queries[:, None]
-    return np.asarray((codes == documents) & (codes >= 0), dtype=np.float32)
-
-
-def recency(documents: np.ndarray, queries: np.ndarray, num_earlier: np.ndarray) -> np.ndarray:
-    """-log(1 + days between), ``(N,), (B,), (B,) -> (B, N)`` float32.
-
-    Args:
-        documents: Days of the documents since any origin.
-        queries: Days of the queries since the same origin.
-        num_earlier: The row that each query has or would have; where a date is missing, rows count as days.
-    """
-    scores = np.empty((len(queries), len(documents)), dtype=np.float32)
-    no_dates = bool(np.isnan(documents).any())
-    # One query at a time: of the two distances only one is computed.
-    for place, (day, row) in enumerate(zip(queries, num_earlier, strict=True)):
-        apart = np.arange(len(documents)) - row if no_dates or np.isnan(day) else documents - day
-        scores[place] = -np.log1p(np.abs(apart))
-    return scores

@@ -5,16 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
-from types import TracebackType
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from scipy.sparse import csr_array
 
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.io.console import is_quiet, track
+from gedbd.io.console import track
 from gedbd.retrieval.inverted_index import Vocabulary, words
 from gedbd.text.words import URL
 
@@ -22,7 +20,6 @@ BLOCK_TEXTS = 1000
 MIN_PROGRESS_TEXTS = 20_000
 MAX_CHARACTERS = 2000
 MAX_WORDS = 10_000  # gensim ignores what a text has beyond that, without a word
-UPDATE_TEXTS = 500  # texts between two steps of the progress bar
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,44 +120,34 @@ class GensimModel(ABC):
 
 
 class TrainingTexts:
-    """Texts of words for gensim, which reads them once for each epoch, with a progress bar over all passes.
+    """Texts of words for gensim, which reads them once for the vocabulary and once an epoch, each with a progress bar.
 
     A text beyond gensim's limit of 10,000 words is given in pieces.
 
     Args:
         numbers: N texts of word numbers.
         terms: The word of each number.
-        passes: How often gensim will read the texts: once for the vocabulary and once an epoch.
-        label: Label of the progress bar.
+        label: Label of the progress bars.
         tagged: Give each text with its number, as Doc2Vec wants it.
     """
 
-    def __init__(
-        self, numbers: Sequence[np.ndarray], terms: Sequence[str], passes: int, label: str, tagged: bool = False
-    ) -> None:
+    def __init__(self, numbers: Sequence[np.ndarray], terms: Sequence[str], label: str, tagged: bool = False) -> None:
         self.numbers = numbers
         self.terms = terms
+        self.label = label
         self.tagged = tagged
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, transient=True, disable=is_quiet())
-        self._bar = self._progress.add_task(label, total=passes * len(numbers))
-
-    def __enter__(self) -> "TrainingTexts":
-        self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._progress.stop()
+        self._passes = 0
 
     def __iter__(self) -> Iterator[object]:
         from gensim.models.doc2vec import TaggedDocument
 
-        for row, text in enumerate(self.numbers):
+        self._passes += 1
+        few = len(self.numbers) < MIN_PROGRESS_TEXTS // 10
+        label = f"{self.label}, pass {self._passes}"
+        for row, text in enumerate(track(self.numbers, label, transient=True, disable=few)):
             for start in range(0, max(1, len(text)), MAX_WORDS):
                 words = [self.terms[number] for number in text[start : start + MAX_WORDS].tolist()]
                 yield TaggedDocument(words, [row]) if self.tagged else words
-            if (row + 1) % UPDATE_TEXTS == 0:
-                self._progress.advance(self._bar, UPDATE_TEXTS)
 
 
 def number_words(texts: Sequence[str], vocabulary: Vocabulary, learn: bool) -> list[np.ndarray]:
@@ -216,8 +203,8 @@ class Word2Vec(GensimModel):
             self.idf_ = np.asarray(np.log(len(numbers) / np.maximum(with_word, 1)), dtype=np.float32)
         if not has_frequent_word:
             return
-        with TrainingTexts(numbers, terms, 1 + self.epochs, "train word2vec") as texts:
-            vectors = GensimWord2Vec(texts, sg=int(self.skip_gram), **self.options()).wv
+        texts = TrainingTexts(numbers, terms, "train word2vec")
+        vectors = GensimWord2Vec(texts, sg=int(self.skip_gram), **self.options()).wv
         for number, term in enumerate(terms):
             if term in vectors:
                 self.word_vectors_[number] = vectors[term]
@@ -278,9 +265,8 @@ class Doc2Vec(GensimModel):
 
         self.model_: GensimDoc2Vec | None = None
         if has_frequent_word:
-            terms = self.vocabulary_.terms
-            with TrainingTexts(numbers, terms, 1 + self.epochs, "train doc2vec", tagged=True) as texts:
-                self.model_ = GensimDoc2Vec(texts, dm=int(self.distributed_memory), **self.options())
+            texts = TrainingTexts(numbers, self.vocabulary_.terms, "train doc2vec", tagged=True)
+            self.model_ = GensimDoc2Vec(texts, dm=int(self.distributed_memory), **self.options())
 
     def encode_texts(self, texts: list[str]) -> np.ndarray:
         """Unit vectors of texts, ``(N, D)`` float32; zeros for a text without a known word."""

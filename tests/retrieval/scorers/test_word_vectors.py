@@ -63,8 +63,8 @@ def test_words_are_numbered_without_stop_words_and_addresses():
 
 def test_gensim_gets_long_texts_in_pieces():
     numbers = [np.zeros(MAX_WORDS + 3, dtype=np.int32), np.array([1])]
-    with TrainingTexts(numbers, ["a", "b"], 1, "", tagged=True) as texts:
-        assert [(len(text.words), text.tags) for text in texts] == [(MAX_WORDS, [0]), (3, [0]), (1, [1])]
+    texts = TrainingTexts(numbers, ["a", "b"], "", tagged=True)
+    assert [(len(text.words), text.tags) for text in texts] == [(MAX_WORDS, [0]), (3, [0]), (1, [1])]
 
 
 def test_word_vectors_are_gensims():
