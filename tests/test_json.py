@@ -68,6 +68,10 @@ def test_tables_of_runs_of_a_comparison_and_of_a_page(told, small, tmp_path, sam
         assert "json" not in (tmp_path / name / "config.yaml").read_text()
     compared, _ = told(gedbd.commands.compare, "run=bm25", "against=constant", "out=compared.csv")
     same_rows(compared["comparison"], tmp_path / "compared.csv")
+    told(gedbd.commands.compare, "bm25", "constant", "out=compared.tex")
+    comment, _, table = (tmp_path / "compared.tex").read_text().partition("\n")
+    assert comment == "% bm25 minus constant"
+    assert table.startswith("\\begin{tabular}")
     page, _ = told(gedbd.commands.report, "bm25", "constant", "out=page")
     assert page["page"] == "page/report.html"
     assert page["not_finished"] == []

@@ -118,18 +118,6 @@ def random_encoder(name: str, folder: Path) -> list[str]:
     return [f"encoder.model={folder}", "encoder.max_tokens=32", "encoder.dim=8"]
 
 
-def thunderbird(folder: Path) -> list[str]:
-    """Lays the bundled reports and their labels where the options of Thunderbird look for them."""
-    place = folder / "Thunderbird"
-    place.mkdir()
-    (place / "mozilla_thunderbird.csv").write_bytes(DEMO.read_bytes())
-    labels = pd.read_csv(DEMO)[["Issue_id", "Duplicated_issue"]].rename(columns={"Duplicated_issue": "Duplicate"})
-    labels["Duplicate"] = labels["Duplicate"].astype("Int64").astype(str).replace("<NA>", "NULL")
-    labels.to_csv(place / "train.csv", index=False)
-    labels.head(0).to_csv(place / "test.csv", index=False)
-    return [f"data_dir={folder}"]
-
-
 def targets(node: Any) -> Iterator[dict[str, Any]]:
     """The sections of a file that name a ``_target_``."""
     if isinstance(node, dict):
@@ -201,20 +189,6 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     assert "1 accepted and 1 rejected pairs join the training part" in capsys.readouterr().out
 
 
-@pytest.mark.slow  # a training
-@pytest.mark.no_cover
-def test_paper_experiment_takes_a_step(step, tmp_path):
-    data = thunderbird(tmp_path)
-    model = random_encoder("bert", tmp_path / "model")[0].removeprefix("encoder.")
-    titles = ["~graph.title_encoders.tiny", f"graph.title_encoders.bert.{model}"]
-    options = ["experiment=paper", "dataset=thunderbird", "encoder=tiny", "trainer=smoke", "pairs.fill_to=600"]
-    folder = step(*options, *data, *titles)
-    assert len(pd.read_parquet(folder / "predictions.parquet")) == 240
-    config = OmegaConf.load(folder / "config.yaml")
-    assert config.graph.titles.name == "bert"
-    assert config.dataset.subset == "train"
-
-
 @pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -281,15 +255,6 @@ def test_the_questions_paper_clips_no_gradients_and_the_command_line_may():
     assert composed("task=questions").trainer.gradient_clip_val is None
     assert composed("task=questions_modern").trainer.gradient_clip_val == 1
     assert composed("task=questions", "trainer.gradient_clip_val=2").trainer.gradient_clip_val == 2
-
-
-@pytest.mark.slow  # a training
-@pytest.mark.no_cover
-def test_the_contrastive_experiment_takes_a_step(step):
-    options = ["dataset=demo", "encoder=tiny", "encoder.max_tokens=128", "trainer=smoke", "ranking.parts=[test]"]
-    folder = step("experiment=sbert_graph", *options, "batches.hard=0.5", "batches.singletons=0.25")
-    found = (pd.read_csv(folder / name) for name in ("ranking.csv", "ranking_test_pool.csv"))
-    assert all(table["rr@10"].between(0, 1).all() for table in found)
 
 
 def test_gpu_trainer_says_when_there_is_none(step):

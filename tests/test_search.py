@@ -2,27 +2,20 @@
 
 import io
 import json
-import random
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from run_commands import commands_in
 
-from gedbd.configuration.command import CONF_DIR
-from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.errors import CommandError
-from gedbd.configuration.help import option_words
 from gedbd.corpora.bug_report import Report
 from gedbd.triage.answer import read_queries
 
 pytestmark = pytest.mark.integration
 
-PIECES = ["'", '"', "\\", "$", "{", "}", "${x}", "${oc.env:HOME}", "\n", "\r", "\t", "=", ",", "[", "]", " ", "a", ":"]
-PIECES += ["(", ")", "é", "#", "%", "\\'", "???", "null", "\\${", "\U0001f600", "@", "*"]
 TRAINING_ONLY = {"lightning", "pytorch_lightning", "lightning_fabric", "torchmetrics", "torch_geometric", "wandb"}
 REPORTING_ONLY = {"sklearn", "matplotlib"}
 SEARCH_AND_LIST_MODULES = """
@@ -31,7 +24,6 @@ sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
 runpy.run_module("gedbd.commands.search", run_name="__main__", alter_sys=True)
 print(*{name.partition(".")[0] for name in sys.modules})
 """
-NAMES = option_words("search")
 
 
 @pytest.fixture(scope="module")
@@ -273,27 +265,3 @@ def test_nothing_to_look_for_is_told(said, tmp_path, content):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=rf"^file=\S*{name} is empty: give a text"):
             read_queries(None, str(tmp_path / name))
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_any_text_reaches_the_command_unchanged(seed):
-    generator = random.Random(seed)
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        for _ in range(12):
-            text = "a " + "".join(generator.choices(PIECES, k=generator.randint(1, 9)))
-            assert compose("search", literal_text([text, "top_k=3"], "query", NAMES)).query == text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["crash", "when", "x = 3"], ["query='crash when x = 3'"]),
-        (["index=a", "it's", "--info", "top_k=3", "--"], ["index=a", "--info", "top_k=3", "query='it\\'s'"]),
-        (["+a.b=1", "~c=2", "hydra.run.dir=.", "--"], ["+a.b=1", "~c=2", "hydra.run.dir=."]),
-        (["crash\\"], ["query='crash\\\\'"]),
-        (["crash\\\n"], ["query='crash\\\n'"]),
-        ([], []),
-    ],
-)
-def test_bare_words_are_the_text(arguments, expected):
-    assert literal_text(arguments, "query", NAMES) == expected

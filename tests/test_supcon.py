@@ -1,7 +1,6 @@
 """The SupCon SBERT paper under one name, and what its shorter presets shorten."""
 
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -36,18 +35,6 @@ def test_the_published_settings():
     )
     assert (list(cfg.ranking.protocols), cfg.monitor, cfg.patience) == (["test_pool"], "val/pool_rr@10", 10)
     assert cfg.graph.rule is None
-
-
-@pytest.mark.parametrize("shorter", ["sbert", "sbert_graph", "sbert_screenshots"])
-def test_shorter_presets_keep_what_they_say_they_keep(shorter):
-    paper, short = composed("experiment=supcon_paper"), composed(f"experiment={shorter}")
-    assert short.optimizer.lr == paper.optimizer.lr
-    assert short.loss == paper.loss
-    assert short.batch_size == paper.batch_size
-    assert short.batches.per_group == paper.batches.per_group
-    assert short.text.order == paper.text.order
-    comment = Path(CONF_DIR, "experiment", f"{shorter}.yaml").read_text().splitlines()[1]
-    assert "SupCon SBERT in a few hours" in comment or "experiment=sbert, shortened as it says" in comment
 
 
 @pytest.mark.slow  # a training

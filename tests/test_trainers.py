@@ -1,7 +1,5 @@
 """What the trainers for large GPUs and for several devices set, and what they leave to others."""
 
-from functools import partial
-
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
@@ -51,10 +49,3 @@ def test_the_layers_of_a_transformer_are_found(config):
     assert len(layers) == config().to_dict()[wanted.pop()]
     assert len({type(layer) for layer in layers}) == 1
     assert layers_of(torch.nn.Linear(2, 2)) == []
-
-
-@pytest.fixture
-def train(run_command):
-    small = ["encoder=tiny", "ranking.parts=[]", "hydra.run.dir=run", "trainer.accelerator=cpu"]
-    yield partial(run_command, "train", *small)
-    torch.set_float32_matmul_precision("highest")

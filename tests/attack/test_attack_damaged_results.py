@@ -200,14 +200,6 @@ def test_a_damaged_vector_is_encoded_again(encode, tmp_path, damage):
     np.testing.assert_allclose(encode(), expected, atol=1e-6)
 
 
-def test_a_text_of_no_encoding_in_place_of_a_vector_is_damage(encode, tmp_path):
-    expected = encode()
-    with closing(sqlite3.connect(only(tmp_path, "*.sqlite"))) as cache, cache:
-        cache.execute("UPDATE vectors SET vector = CAST(x'ff00ff' AS TEXT)")
-    with pytest.warns(UserWarning, match=ENCODED_AGAIN):
-        assert (encode() == expected).all()
-
-
 @pytest.mark.parametrize("damage", ["empty", "half", "no database", "pages"])
 def test_a_damaged_file_of_vectors_is_made_again(encode, tmp_path, damage):
     expected = encode()

@@ -19,7 +19,6 @@ from gedbd.corpora.readers.csv_export import read_csv
 from gedbd.corpora.readers.github import read_github
 from gedbd.corpora.readers.gitlab import read_gitlab
 from gedbd.corpora.readers.jira import read_jira
-from gedbd.sampling.splits import TimeSplit, split_corpus
 from gedbd.service.issue_events import read_event
 
 FAR = ["0001-01-01", "0000-00-00 00:00:00", "1677-09-20T00:00:00Z", "1969-12-31T23:59:59Z", "10000-01-01"]
@@ -179,13 +178,6 @@ def test_the_library_refuses_it(date):
         check_report(Report("a crash", resolved_at=date))
     with pytest.raises(ValueError, match="1970 and 2200"):
         Filters(created_from=date)
-
-
-@pytest.mark.parametrize("moment", ["now", "today", "2300-01-01", "0001-01-01", "0000-01-01"])
-def test_a_split_at_no_date_is_refused(tmp_path, moment):
-    corpus = table(tmp_path, "2024-01-01", "2024-01-02", "2024-01-03")
-    with refuses(rf"split.test_from={moment}"):
-        split_corpus(TimeSplit(0.5, moment), corpus)
 
 
 @pytest.mark.parametrize(

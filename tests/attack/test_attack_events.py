@@ -196,13 +196,6 @@ def test_links_and_verdicts_are_deleted_on_request(index, send, comment):
         assert client.delete(path, params={"report": "", "duplicate": "1", "candidate": "1"}).status_code == 422
 
 
-def test_a_comment_on_an_issue_that_is_not_stored_links_it(index, send, comment):
-    comment("Duplicate of #31", number=999)
-    assert index.members("31") == ("31", "999")
-    send(issue(999, "deleted"))
-    assert index.get("999") is None
-
-
 def test_an_older_edit_does_not_overwrite_a_newer_one(index, send):
     send(issue(80, "edited", "second", updated_at=LATE))
     send(issue(80, "edited", "first", updated_at=EARLY))

@@ -16,8 +16,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 from optuna import create_study
 from refusals import call, refuses
-from small_tracker import MATCHING, as_corpus, some_report
-from tiny_models import build
+from small_tracker import MATCHING
 
 import gedbd.commands.index
 import gedbd.commands.search
@@ -33,7 +32,6 @@ from gedbd.experiments.sweep_jobs import STUDY
 from gedbd.service.app import create_app
 from gedbd.triage.index_building import find_backtest
 from gedbd.triage.storage.index_folder import CACHE, FILE
-from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 
 pytestmark = pytest.mark.slow
@@ -59,6 +57,7 @@ OTHER_CODE: list[tuple[str, Any]] = [
     ("text.captions", "pkg://gedbd.triage.stored_index/demo.csv"),
     ("encoder", {"_target_": LOADER, "_args_": ["a", "evil/model", "mean", 8, 8]}),
 ]
+CHOICES = ["text=fields", "graph=dense_bert", "trainer=fsdp"]
 INDEX_SECTIONS = ("encoder", "text", "backend")
 ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
 OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
@@ -74,7 +73,7 @@ def composed(command: str, words: Sequence[str] = ()) -> DictConfig:
 @pytest.fixture(scope="module")
 def options() -> dict[str, Any]:
     """The options of a small run, as its folder holds them."""
-    cfg = composed("train", ["encoder=tiny", "text=fields", "graph=dense_bert", "trainer=fsdp"])
+    cfg = composed("train", ["encoder=tiny", *CHOICES])
     cfg.trainer.precision, cfg.trainer.devices, cfg.trainer.num_nodes = "32-true", 1, 1
     return saved_options(cfg)
 
@@ -135,26 +134,12 @@ def test_a_run_or_an_index_that_names_other_code_is_refused(options, run, key, v
         read_settings(settings_of(hostile), "index=other", "cache")
 
 
-@pytest.mark.parametrize("section", ["../encoder", "/tmp", "train.yaml", "none.yaml", "a\0b", "", "other"])
-def test_a_section_that_conf_does_not_have_names_nothing(section):
-    with refuses(f"_target_={LOADER} is not run"):
-        check_options({section: {"_target_": LOADER}}, "config.yaml")
-
-
 @pytest.mark.parametrize("text", INTERPOLATIONS)
 def test_a_run_with_an_interpolation_is_refused_and_shown_nowhere(options, run, text):
     folder = run(changed(options, "encoder.name", text))
     for read in (partial(find_run, folder, "best"), lambda: Run(folder).config):
         with refuses(r"config.yaml(:| is damaged: ).*(holds an interpolation|Error)"):
             read()
-
-
-def test_the_cache_folder_and_the_cluster_of_an_index_are_not_used(options, capsys):
-    for place in ("${cache_dir}", "/srv/of/somebody/else", "${oc.env:HOME}"):
-        settings = settings_of(options | {"backend": OPENVINO | {"cache_dir": place}})
-        assert read_settings(settings, "index=other", "mine").backend.cache_dir == "mine"
-    assert read_settings(settings_of(options | {"backend": RAY}), "index=other", "mine").backend.address is None
-    assert "index=other: backend.address=evil.example:6379 is ignored" in capsys.readouterr().out
 
 
 def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
@@ -177,7 +162,8 @@ def test_a_backtest_names_no_cluster_and_no_endpoint(options, run, capsys):
     (folder / MATCHING_FILE).write_text(MATCHING.as_json())
     cfg, _, _ = find_backtest(folder)
     assert cfg.backend.address is cfg.llm.base_url is None
-    assert "backend.address=evil.example:6379 is ignored because it comes from a file" in capsys.readouterr().out
+    assert read_settings(settings_of(options | {"backend": RAY}), "index=other", "mine").backend.address is None
+    assert capsys.readouterr().out.count("backend.address=evil.example:6379 is ignored because it comes from a") == 2
 
 
 def test_caches_are_written_where_this_user_has_them(options, run, monkeypatch):
@@ -207,7 +193,8 @@ def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tm
     for read in reads:
         with refuses(r"encoder.model=evil/model is not downloaded.*hf download evil/model"):
             read()
-    assert resumed(folder, "encoder=bert", "encoder.model=evil/model", encoder="").encoder.model == "evil/model"
+    words = ["encoder=bert", "encoder.model=evil/model", *CHOICES]
+    assert resumed(run(saved_options(composed("train", words))), *words).encoder.model == "evil/model"
     with refuses(r"baselines.a.encoder.model=evil is not downloaded"):
         find_run(run(options | {"baselines": {"a": {"encoder": bert | {"model": "evil"}}}}), "best")
     for name in (bert["model"], str(tmp_path)):
@@ -221,17 +208,6 @@ def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tm
     assert [read() for read in reads[::2]]  # it was downloaded by this user
 
 
-def test_an_index_with_other_settings_does_not_open(tmp_path):
-    build(tmp_path / "index", as_corpus([some_report(1)]))
-    with closing(sqlite3.connect(tmp_path / "index" / FILE)) as file, file:
-        about = dict(file.execute("SELECT name, value FROM about"))
-        evil = json.dumps(changed(json.loads(about["settings"]), "encoder._target_", EVIL))
-        key = model_key(evil, about["matching"], b"")
-        file.executemany("UPDATE about SET value = ? WHERE name = ?", [(evil, "settings"), (key, "model")])
-    with refuses(f"encoder._target_={EVIL} is not run"):
-        open_index(tmp_path / "index", str(tmp_path))
-
-
 def test_the_command_line_may_name_own_code_and_a_run_with_it_goes_on(options, run, monkeypatch):
     folder = run(options | {"loss": {"_target_": EVIL}})
     with refuses(f"if you trust it, set {VARIABLE}={EVIL}"):
@@ -241,16 +217,13 @@ def test_the_command_line_may_name_own_code_and_a_run_with_it_goes_on(options, r
     assert read_saved(folder).loss._target_ == EVIL
 
 
-def test_a_run_to_resume_may_not_name_other_code(options, run):
-    with refuses(r"logger._target_=.* is not run"):
-        resumed(run(options | {"logger": {"_target_": EVIL}}), "encoder=tiny", encoder="tiny")
-
-
 def test_a_run_to_resume_joins_no_cluster_by_itself(options, run):
     folder = run(options | {"backend": RAY})
     with refuses(r"to use it again, set backend=ray backend.address=evil.example:6379"):
         resumed(folder, backend="torch")
-    again = resumed(folder, "backend=ray", "backend.address=evil.example:6379", backend="torch")
+    again = resumed(
+        folder, "encoder=tiny", *CHOICES, "backend=ray", "backend.address=evil.example:6379", "backend.workers=2"
+    )
     assert again.backend.address == "evil.example:6379"
 
 

@@ -139,14 +139,6 @@ def test_a_file_that_somebody_locks_is_named(filled: Path, name: str, monkeypatc
             webhook(filled)
 
 
-@BOTH
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
-def test_a_file_that_is_read_only_is_named(filled: Path, name: str) -> None:
-    (filled / name).chmod(0o444)
-    with refuses(rf"{name} cannot be changed"):
-        webhook(filled)
-
-
 def test_damage_while_serving_is_answered_with_503(
     hook: Webhook, client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
