@@ -12,7 +12,7 @@ from measure import Row, peak_mb, seconds
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.change_ranking.query_features import query_features
-from gedbd.localization.locating.index_snapshot import Header, Snapshot, read_snapshot, write_snapshot
+from gedbd.localization.locating.repository_index import Header, Snapshot, read_snapshot, write_snapshot
 from gedbd.localization.readers.changesets import read_localization
 
 SECTION = "locate"

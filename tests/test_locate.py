@@ -14,7 +14,7 @@ from run_commands import commands_in
 from small_repository import make_repository
 
 from gedbd.localization.change_ranking.change_ranker import default_ranker
-from gedbd.localization.locating import index_snapshot
+from gedbd.localization.locating import repository_index
 from gedbd.localization.locating.answering import print_located
 from gedbd.localization.locating.located_files import LocatedFile
 from gedbd.localization.locating.repository_index import Located
@@ -202,7 +202,7 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(index_snapshot, "_batches", pressed)
+    monkeypatch.setattr(repository_index, "_batches", pressed)
     assert run("crash", f"index={tmp_path}") == "130"
     assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; the index is kept")
 

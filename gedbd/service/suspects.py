@@ -4,8 +4,13 @@ import logging
 
 from gedbd.corpora.bug_report import Report, check_report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.localization.locating.index_snapshot import IndexLimits
-from gedbd.localization.locating.repository_index import AnswerLimits, RepositoryIndex, open_if_given, query_of
+from gedbd.localization.locating.repository_index import (
+    AnswerLimits,
+    IndexLimits,
+    RepositoryIndex,
+    open_if_given,
+    query_of,
+)
 from gedbd.service.schemas import LocateResponse
 from gedbd.service.thread_pool import BackgroundWorker
 

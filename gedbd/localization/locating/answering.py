@@ -17,11 +17,17 @@ from gedbd.configuration.command import INTERRUPTED_STATUS
 from gedbd.corpora.bug_report import Report
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
-from gedbd.localization.locating.index_snapshot import IndexLimits
 from gedbd.localization.locating.located_changes import LocatedChange, MatchedLine
 from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace, PlaceCommit
 from gedbd.localization.locating.places import declared_name
-from gedbd.localization.locating.repository_index import AnswerLimits, Located, RepositoryIndex, open_if_given, query_of
+from gedbd.localization.locating.repository_index import (
+    AnswerLimits,
+    IndexLimits,
+    Located,
+    RepositoryIndex,
+    open_if_given,
+    query_of,
+)
 from gedbd.localization.repository.source_files import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
 
 SHORT_ID = 10

@@ -31,8 +31,14 @@ from gedbd.localization.training.change_inputs import (
 )
 from gedbd.localization.training.compared_methods import MakeScorer, MethodOptions, UnseenScores, by_best_part
 from gedbd.localization.training.hmcbl_network import CandidateLinks, HmcblNetwork
-from gedbd.localization.training.localization_data import LocalizationDataModule, PairBatch, mean_reciprocal_rank
-from gedbd.localization.training.localization_protocol import Halves, Level, reports_of
+from gedbd.localization.training.localization_data import (
+    Halves,
+    Level,
+    LocalizationDataModule,
+    PairBatch,
+    mean_reciprocal_rank,
+    reports_of,
+)
 from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, HmcblSettings, Tower, encode
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer

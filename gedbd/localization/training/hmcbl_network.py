@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from gedbd.corpora.corpus import ChangeCorpus
 from gedbd.localization.code_encoder.code_inputs import CodeBatch
 from gedbd.localization.training.change_inputs import Side
-from gedbd.localization.training.localization_data import PairBatch
-from gedbd.localization.training.localization_protocol import num_before
+from gedbd.localization.training.localization_data import PairBatch, num_before
 from gedbd.localization.training.tower import HmcblSettings, TokenFeatures, Tower
 from gedbd.losses import info_nce, info_nce_of_scores, max_sim
 
@@ -192,11 +191,6 @@ class Contrast(nn.Module):
             self.twin = MomentumTwin(self.tower, settings.momentum)
             self.bank = MemoryBank(settings.bank_size, settings.dim)
 
-    def follow(self) -> None:
-        """Updates the twin after a step of the optimizer."""
-        if self.has_bank:
-            self.twin.follow(self.tower)
-
     @torch.no_grad()
     def keys(self, batch: CodeBatch) -> Tensor:
         """The momentum keys of a batch, ``(2B, dim)`` unit rows."""
@@ -291,6 +285,7 @@ class HmcblNetwork(nn.Module):
             bank.add(gather(keys[half]), gather(rows[half]))
 
     def follow(self) -> None:
-        """Updates both momentum twins."""
-        self.reports.follow()
-        self.changes.follow()
+        """Updates both momentum twins after a step of the optimizer."""
+        for side in (self.reports, self.changes):
+            if side.has_bank:
+                side.twin.follow(side.tower)

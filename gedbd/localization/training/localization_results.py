@@ -13,7 +13,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.evaluation.significance import compare_means, interval_columns
 from gedbd.io.console import print_line, track
 from gedbd.localization.training.compared_methods import EarlierBugs, NewestFirst, RankingMethod
-from gedbd.localization.training.localization_protocol import Level
+from gedbd.localization.training.localization_data import Level
 from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 

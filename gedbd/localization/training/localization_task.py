@@ -42,8 +42,8 @@ from gedbd.localization.training.hmcbl import (
     encoders_of_commits,
     hmcbl_scorers,
 )
+from gedbd.localization.training.localization_data import Halves, Level, find_halves, make_level
 from gedbd.localization.training.localization_output import FirstPretraining, write_result
-from gedbd.localization.training.localization_protocol import Halves, Level, find_halves, make_level
 from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod, measure, rank_level
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 

@@ -14,9 +14,16 @@ import pytest
 from filelock import FileLock
 
 from gedbd.localization.change_ranking.change_history import ChangeQuery
-from gedbd.localization.locating import index_snapshot
-from gedbd.localization.locating.index_snapshot import CHECKPOINT, LOCK, SNAPSHOT, IndexLimits
-from gedbd.localization.locating.repository_index import AnswerLimits, Located, default_folder
+from gedbd.localization.locating import repository_index
+from gedbd.localization.locating.repository_index import (
+    CHECKPOINT,
+    LOCK,
+    SNAPSHOT,
+    AnswerLimits,
+    IndexLimits,
+    Located,
+    default_folder,
+)
 from gedbd.localization.repository.git_command import Git
 
 pytestmark = pytest.mark.integration
@@ -93,8 +100,8 @@ def test_commits_that_a_rebase_left_behind_are_removed(repository, open_index):
 def test_the_history_is_that_of_one_commit_though_the_repository_changes(repository, open_index, monkeypatch):
     index = open_index(repository)
     before = repository.ids()
-    monkeypatch.setattr(index_snapshot, "MAX_BATCH_COMMITS", 1)
-    batches = index_snapshot._batches
+    monkeypatch.setattr(repository_index, "MAX_BATCH_COMMITS", 1)
+    batches = repository_index._batches
 
     def changed_meanwhile(*arguments):
         for number, batch in enumerate(batches(*arguments)):
@@ -102,7 +109,7 @@ def test_the_history_is_that_of_one_commit_though_the_repository_changes(reposit
                 repository.add(ONE_MORE, parent="refs/heads/main~2")  # also removes two of the commits
             yield batch
 
-    monkeypatch.setattr(index_snapshot, "_batches", changed_meanwhile)
+    monkeypatch.setattr(repository_index, "_batches", changed_meanwhile)
     index.update()
     assert set(index.history.ids) == before
     assert index.locate(QUOTED).changes[0].title == "Parse quoted values"
@@ -137,9 +144,9 @@ def test_other_limits_make_another_index(repository, open_index):
 
 
 def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index, monkeypatch):
-    monkeypatch.setattr(index_snapshot, "MAX_BATCH_COMMITS", 1)
-    monkeypatch.setattr(index_snapshot, "CHECKPOINT_S", 0.0)
-    batches = index_snapshot._batches
+    monkeypatch.setattr(repository_index, "MAX_BATCH_COMMITS", 1)
+    monkeypatch.setattr(repository_index, "CHECKPOINT_S", 0.0)
+    batches = repository_index._batches
 
     def cut_off(*arguments):
         for number, batch in enumerate(batches(*arguments)):
@@ -147,13 +154,13 @@ def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index,
                 raise KeyboardInterrupt
             yield batch
 
-    monkeypatch.setattr(index_snapshot, "_batches", cut_off)
+    monkeypatch.setattr(repository_index, "_batches", cut_off)
     index = open_index(repository)
     with pytest.raises(KeyboardInterrupt):
         index.update()
     assert (index.folder / CHECKPOINT).is_file()
     assert not (index.folder / SNAPSHOT).exists()
-    monkeypatch.setattr(index_snapshot, "_batches", batches)
+    monkeypatch.setattr(repository_index, "_batches", batches)
     again = open_index(repository)
     assert again.update().num_added == 1
     assert sorted(again.history.ids) == sorted(repository.ids())
@@ -274,10 +281,10 @@ KILLED = 20
 COMMITS = 600
 UPDATE = """
 import sys
-from gedbd.localization.locating import index_snapshot
+from gedbd.localization.locating import repository_index
 from gedbd.localization.locating.repository_index import open_repository
-index_snapshot.MAX_BATCH_COMMITS = 10
-index_snapshot.CHECKPOINT_S = 0.0
+repository_index.MAX_BATCH_COMMITS = 10
+repository_index.CHECKPOINT_S = 0.0
 index = open_repository(sys.argv[1], sys.argv[2])
 print("begins", flush=True)
 index.update()

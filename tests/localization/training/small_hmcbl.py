@@ -18,8 +18,7 @@ from gedbd.localization.readers.changesets import read_localization
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs, Side, untrained_side
 from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import CandidateLinks
-from gedbd.localization.training.localization_data import LocalizationDataModule
-from gedbd.localization.training.localization_protocol import find_halves
+from gedbd.localization.training.localization_data import LocalizationDataModule, find_halves
 from gedbd.localization.training.tower import HmcblSettings
 
 BATCH_SIZE = 6

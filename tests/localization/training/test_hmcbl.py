@@ -19,8 +19,7 @@ from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
 from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import EMPTY, CandidateLinks, HmcblNetwork
-from gedbd.localization.training.localization_data import LocalizationDataModule, mean_reciprocal_rank
-from gedbd.localization.training.localization_protocol import find_halves
+from gedbd.localization.training.localization_data import LocalizationDataModule, find_halves, mean_reciprocal_rank
 from gedbd.localization.training.tower import HmcblSettings
 
 pytestmark = pytest.mark.integration

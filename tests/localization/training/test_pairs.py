@@ -7,10 +7,11 @@ from gedbd.localization.training.localization_data import (
     InducingPairs,
     PairKeys,
     choose_candidates,
+    find_halves,
     mean_reciprocal_rank,
+    num_before,
     split_by_time,
 )
-from gedbd.localization.training.localization_protocol import find_halves, num_before
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from gedbd.localization.training.compared_methods import (
     encoded_unit,
     make_methods,
 )
+from gedbd.localization.training.localization_data import MIN_REPORTS, find_halves, make_level
 from gedbd.localization.training.localization_output import beside_published
-from gedbd.localization.training.localization_protocol import MIN_REPORTS, find_halves, make_level
 from gedbd.localization.training.localization_results import (
     MeasuredMethod,
     known_table,
