@@ -58,6 +58,12 @@ def test_a_report_is_new_where_no_earlier_bug_named_its_commits(corpus):
     assert not is_new[NUM_REPORTS - 1]
 
 
+def test_commits_at_and_after_a_report_induced_nothing(corpus):
+    before = 40  # of the first report
+    pairs = links([(0, before - 1), (0, before), (0, before + 9)], NUM_REPORTS, NUM_COMMITS)
+    assert Replay(replace(corpus, inducing={"commit": pairs})).examples([0])[0].inducing.tolist() == [before - 1]
+
+
 def test_files_are_found_with_reasons(corpus, trained):
     replay, ranker = trained
     query = query_of(corpus.reports.documents.table.iloc[40])

@@ -11,6 +11,7 @@ from gedbd.localization.locating.located_changes import (
     QueryWords,
     SharedWords,
     family,
+    joined_spans,
     largest_families,
     match_hunks,
     query_words,
@@ -43,6 +44,11 @@ def commit(*hunks):
 )
 def test_words_and_their_places(text, words):
     assert list(word_spans(text)) == words
+
+
+def test_overlapping_spans_become_one():
+    assert joined_spans([(12, 15), (0, 9), (0, 3), (9, 10)]) == ((0, 10), (12, 15))
+    assert joined_spans([(0, 9), (2, 3)]) == ((0, 9),)
 
 
 def test_scores_lines_and_spans():
