@@ -49,7 +49,7 @@ browser: .venv/dev-installed  ## test a report and the service's page in headles
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
 soak: .venv/dev-installed  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
-	PYTHONPATH=tests/service OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
+	PYTHONPATH=tests/helpers OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
 
 check: .venv/dev-installed  ## format, lint and types
 	$(BIN)/ruff format --check

@@ -29,7 +29,7 @@ with sole_process(Path(sys.argv[1]), "x"):
 @pytest.fixture
 def serve(tmp_path, monkeypatch):
     """Runs the command in this process, over the small index."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "service"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "helpers"))
     for name in ("GEDBD_TOKEN", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_REPOSITORY", "GITHUB_EVENT_NAME"):
         monkeypatch.delenv(name, raising=False)
 

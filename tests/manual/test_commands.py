@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 from chat_server import endpoint, told
-from command_lines import ask_service, run_in_bash, run_line, with_options, with_run_folders
-from manual_lines import ALL_PAGES, PAGES, ROOT, blocks_of, lines_of
-from not_run import NOT_RUN, REASONS
-from scenarios import SCENARIOS
+from manual_lines import (
+    ALL_PAGES,
+    PAGES,
+    ROOT,
+    ask_service,
+    blocks_of,
+    lines_of,
+    run_in_bash,
+    run_line,
+    with_options,
+    with_run_folders,
+)
+from scenarios import NOT_RUN, REASONS, SCENARIOS
 
 
 @pytest.fixture
@@ -54,7 +63,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
 
 def test_every_line_is_run_or_has_a_reason_why_not() -> None:
     left = [line for page in PAGES if page not in SCENARIOS for line in lines_of(page) if line not in REASONS]
-    assert left == [], "tests/manual/scenarios.py says how a page runs, tests/manual/not_run.py what does not"
+    assert left == [], "tests/helpers/scenarios.py says how a page runs, and what does not"
 
 
 def test_the_lists_name_lines_that_the_manual_has() -> None:

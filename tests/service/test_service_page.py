@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 from small_index import EVIL, FIGURE, TARGETS
 from small_repository import NAMES, make_repository
+from webhook_events import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 
 from gedbd.corpora.feedback import feedback_table
 from gedbd.service.app import Settings, create_app

@@ -8,10 +8,9 @@ import sys
 from contextlib import closing
 
 import pytest
-from shadow_week import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 from small_github import REPOSITORY
 from small_index import open_small
-from webhook_events import Sender, issue
+from webhook_events import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS, Sender, issue
 
 import gedbd.commands.serve
 from gedbd.service.duplicate_suggestions import Suggestion, SuggestionLog

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 import torch
-from small_graphs import dense_matrix, edges_of, everyone, sparse_matrix, unit_rows
+from small_duplicates import dense_matrix, edges_of, everyone, sparse_matrix, unit_rows
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 

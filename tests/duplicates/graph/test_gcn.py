@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_graphs import everyone, unit_rows
+from small_duplicates import everyone, unit_rows
 
 from gedbd.duplicates.graph.adjacency import DenseAdjacency, SparseAdjacency, knn
 from gedbd.duplicates.graph.gcn import GraphBranch, NodeFeatures

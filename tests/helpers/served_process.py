@@ -43,7 +43,7 @@ class Served:
 def served(folder: Path, *options: str) -> Iterator[Served]:
     """Serves the small index in a folder until the block ends."""
     small = f"index={folder}", "opened._target_=small_index.open_small", "port=0"
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "service")])
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     log = folder / "log"
     with log.open("wb") as lines:
