@@ -48,7 +48,7 @@ def products(reports: pd.DataFrame) -> pd.Series:
 
 
 def product_names(reports: pd.DataFrame) -> list[str]:
-    """See ``products``."""
+    """The product of each report as a list, see ``products``."""
     names = []
     for product, component, id_ in zip(reports["product"], reports["component"], reports["id"], strict=True):
         named = AROUND_SLASH.match(component) or PROJECT.match(id_)
@@ -59,8 +59,8 @@ def product_names(reports: pd.DataFrame) -> list[str]:
 def components(reports: pd.DataFrame) -> pd.Series:
     """The component of each report, without the product in front of a slash."""
     parts = reports["component"].str.extract(AROUND_SLASH).fillna("")
-    own = (reports["product"].str.strip() != "") | (parts[1] == "")
-    return reports["component"].where(own, parts[1]).str.strip()
+    is_whole = (reports["product"].str.strip() != "") | (parts[1] == "")
+    return reports["component"].where(is_whole, parts[1]).str.strip()
 
 
 def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:
@@ -82,28 +82,28 @@ def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:
 
 def number_tags(tags: Sequence[tuple[str, ...]]) -> dict[str, int]:
     """A number for each tag of some documents, 0..T-1, in the order in which they first occur."""
-    names = dict.fromkeys(tag for own in tags for tag in own)
+    names = dict.fromkeys(tag for document_tags in tags for tag in document_tags)
     return {tag: number for number, tag in enumerate(names)}
 
 
-def occurrence_matrix(tags: Sequence[tuple[str, ...]], places: Mapping[str, int]) -> "csr_array":
-    """Which of N documents has which of T tags, ``(N, T)`` int32 of 0 and 1; tags without a place are left out.
+def occurrence_matrix(tags: Sequence[tuple[str, ...]], column_of: Mapping[str, int]) -> "csr_array":
+    """Which of N documents has which of T tags, ``(N, T)`` int32 of 0 and 1; tags without a column are left out.
 
     Args:
         tags: The tags of each document; a tag that is repeated counts once.
-        places: The column of each tag, 0..T-1, as ``number_tags`` gives them.
+        column_of: The column of each tag, 0..T-1, as ``number_tags`` gives them.
     """
     from scipy.sparse import csr_array
 
     rows: list[int] = []
     columns: list[int] = []
-    for row, own in enumerate(tags):
-        known = {places[tag] for tag in own if tag in places}
+    for row, document_tags in enumerate(tags):
+        known = {column_of[tag] for tag in document_tags if tag in column_of}
         columns += sorted(known)
         rows += [row] * len(known)
     ones = np.ones(len(rows), dtype=np.int32)
     positions = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
-    return csr_array((ones, positions), shape=(len(tags), len(places)))
+    return csr_array((ones, positions), shape=(len(tags), len(column_of)))
 
 
 def tag_overlap(first: "csr_array", second: "csr_array") -> np.ndarray:

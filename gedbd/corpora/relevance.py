@@ -137,9 +137,10 @@ def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str
     ]
     strange = table["duplicate_id"][unknown]
     if 10 * len(strange) > len(table) and not _shapes(strange) & _shapes(ids):
-        named, own = strange.iloc[0], ids.iloc[0]
+        unknown_id = strange.iloc[0]
+        known_id = ids.iloc[0]
         warnings.append(
-            f"more than a tenth of the links name no report: ids of the file are like {own!r}, not {named!r}"
+            f"more than a tenth of the links name no report: ids of the file are like {known_id!r}, not {unknown_id!r}"
         )
     kept = table.loc[~(unknown | to_itself), ["query", "document", "source", "made_at"]].reset_index(drop=True)
     return Links(kept, len(ids), len(ids)), tuple(warnings)

@@ -29,7 +29,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         this source links. ``labels`` and ``with a label`` are there only if a report has one.
     """
     labels = tags_of(corpus.reports.assign(component=""))
-    named = {label for own in labels for label in own}
+    named = {label for report_labels in labels for label in report_labels}
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
     return {

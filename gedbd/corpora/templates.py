@@ -62,7 +62,7 @@ def title_description(
 
 
 def join_texts(titles: Iterable[str], descriptions: Iterable[str]) -> list[str]:
-    """See ``title_description``."""
+    """Title and description of each report, joined with a line break and without blanks around them."""
     # Without pandas' methods of texts, which take half a millisecond for a single report.
     pairs = zip(titles, descriptions, strict=True)
     return [f"{title.strip()}\n{description.strip()}".strip() for title, description in pairs]
@@ -137,8 +137,8 @@ class FieldTemplate:
         left = np.full(len(marked[self.order[0]]), available)
         # False sorts before True, so that the part without a budget comes last.
         for part in sorted(self.order, key=lambda part: part in self.open):
-            own = tokens.get(part)
-            budgets = left if own is None else np.full(len(left), own + overhead[part])
+            budget = tokens.get(part)
+            budgets = left if budget is None else np.full(len(left), budget + overhead[part])
             cut[part], counts = cut_to_tokens(marked[part], tokenizer, budgets)
             left = left - counts
         return cut

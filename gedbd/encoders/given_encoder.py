@@ -96,10 +96,10 @@ class GivenEncoder:
         Raises:
             ValueError: If its vectors are others.
         """
-        own = self.settings
+        settings = self.settings
         probe = list(stored.get("probe", ()))
-        same = own["dim"] == stored.get("dim") and len(probe) == len(own["probe"])
-        if not same or not np.allclose(probe, own["probe"], atol=PROBE_TOLERANCE):
+        same = settings["dim"] == stored.get("dim") and len(probe) == len(settings["probe"])
+        if not same or not np.allclose(probe, settings["probe"], atol=PROBE_TOLERANCE):
             raise ValueError(
                 f"{source} was encoded by another encoder, {stored.get('name')} of {stored.get('dim')} numbers: give"
                 " that one, or build the index again"

@@ -151,8 +151,8 @@ def join(address: str | None, cores: int) -> None:
         return
     for logger in ("ray", "ray.data"):
         logging.getLogger(logger).setLevel(logging.ERROR)
-    own = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR} | own
+    new_cluster = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR} | new_cluster
     try:
         host, separator, port = (address or "").partition(":")
         if separator and port.isdecimal():  # Ray itself would keep trying for minutes

@@ -109,7 +109,7 @@ class TextEncoder(nn.Module):
         """The vectors of each text's tokens, without padding: ``(U, L), (U, L) -> U x (L_i, hidden)`` float32."""
         if self.backbone.config._attn_implementation != PACKED_ATTENTION:
             hidden = self._padded_hidden(input_ids, attention_mask)
-            return [own[real] for own, real in zip(hidden, attention_mask.bool(), strict=True)]
+            return [vectors[real] for vectors, real in zip(hidden, attention_mask.bool(), strict=True)]
         packed = pack(input_ids, attention_mask)
         shortest_first = torch.split(self._packed_hidden(packed), packed.lengths.tolist())
         return [shortest_first[position] for position in packed.order.argsort().tolist()]

@@ -289,10 +289,10 @@ def check_same_server(url: str, asked: str, option: str, subdomains: bool = Fals
         subdomains: Whether https addresses of hosts below the named one are allowed, too: archives keep files there.
     """
     scheme, host, port = origin(url)
-    own = origin(asked)
-    if (scheme, host, port) in (own, ("https", own[1], 443) if own[0::2] == ("http", 80) else own):
+    expected = origin(asked)
+    if (scheme, host, port) in (expected, ("https", expected[1], 443) if expected[0::2] == ("http", 80) else expected):
         return
-    if subdomains and (scheme, port) == ("https", 443) and str(host).endswith(f".{own[1]}"):
+    if subdomains and (scheme, port) == ("https", 443) and str(host).endswith(f".{expected[1]}"):
         return
     raise ValueError(
         f"{shown_url(asked)}: it leads to {shown_url(url)}, which is another server: nothing was sent there; if it is"
@@ -331,8 +331,8 @@ def naming(url: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        shown = shown_url(url)
-        server = "/".join(shown.split("/")[:3])
+        address = shown_url(url)
+        server = "/".join(address.split("/")[:3])
         if server in str(error):
             raise
-        raise ValueError(f"{shown}: {error}") from error
+        raise ValueError(f"{address}: {error}") from error

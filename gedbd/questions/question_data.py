@@ -185,6 +185,6 @@ class TripletBatchSampler(BatchSampler):
         for start in range(0, len(order), together):
             chosen = order[start : start + together][self.rank :: self.world_size]
             pairs = self.pairs[chosen]
-            own = None if negatives is None else negatives[chosen]
-            rows = np.unique(pairs if own is None else np.column_stack([pairs, own]))
-            yield BatchIndices(rows, pairs, np.ones(len(pairs), dtype=np.int64), own)
+            drawn = None if negatives is None else negatives[chosen]
+            rows = np.unique(pairs if drawn is None else np.column_stack([pairs, drawn]))
+            yield BatchIndices(rows, pairs, np.ones(len(pairs), dtype=np.int64), drawn)

@@ -127,7 +127,7 @@ def read_questions(
         ValueError: If tag vectors are wanted and no training question has a tag.
     """
     tags = tags_of(table)
-    tags_seen = [own for own, is_fitted in zip(tags, fitted, strict=True) if is_fitted]
+    tags_seen = [question_tags for question_tags, is_fitted in zip(tags, fitted, strict=True) if is_fitted]
     if tag_vectors is not None and not any(tags_seen):
         raise ValueError(
             f"the tag network needs tags, and no training document of {name} has a label or component:"

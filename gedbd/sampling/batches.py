@@ -161,16 +161,16 @@ class PairBatchSampler(BatchSampler):
 
     def __iter__(self) -> Iterator[BatchIndices]:
         rng = self.rng()
-        place = rng.permutation(self.group.max(initial=0) + 1)
+        order_of_group = rng.permutation(self.group.max(initial=0) + 1)
         order = rng.permutation(len(self.ends))
         if not self.shuffle:
-            order = order[np.argsort(place[self.group[order]], kind="stable")]
+            order = order[np.argsort(order_of_group[self.group[order]], kind="stable")]
         # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0.
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
         together = self.batch_size * self.world_size
         for first in range(0, len(order), together):
-            own = np.array_split(order[first : first + together], self.world_size)[self.rank]
-            yield BatchIndices(np.unique(self.ends[own]), self.ends[own], self.label[own])
+            share = np.array_split(order[first : first + together], self.world_size)[self.rank]
+            yield BatchIndices(np.unique(self.ends[share]), self.ends[share], self.label[share])
 
 
 @dataclass(frozen=True)

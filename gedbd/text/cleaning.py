@@ -363,8 +363,8 @@ def template_lines(descriptions: Sequence[str]) -> frozenset[str]:
         instructions.update({line.casefold() for line in lines if _is_sentence(line)})
     share = FRACTION * len(descriptions)
     enough = max(MIN_FORMS, min(ENOUGH_FORMS, share))
-    found = {line for line, count in forms.items() if count >= enough}
-    return frozenset(found | {line for line, count in instructions.items() if count >= max(MIN_INSTRUCTIONS, share)})
+    frequent = {line for line, count in forms.items() if count >= enough}
+    return frozenset(frequent | {line for line, count in instructions.items() if count >= max(MIN_INSTRUCTIONS, share)})
 
 
 def without_template(text: str, template: Set[str]) -> str:

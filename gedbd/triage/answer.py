@@ -91,7 +91,7 @@ def _report(record: ExportRecord) -> Report:
     try:
         return report_from_json(record.record) if _is_report(record.record) else report_of_issue(record.record)
     except ValueError as error:
-        raise ValueError(f"{record.place}: {error}") from error
+        raise ValueError(f"{record.position}: {error}") from error
 
 
 def _parse(values: Record) -> Issue:

@@ -59,15 +59,15 @@ def read_auto(
         ValueError: The format is not recognised, an option does not go with it, or the export is malformed.
     """
     location = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
-    given = {field: column for field, column in (columns or {}).items() if column is not None}
-    dataset, cfg = recognised(location, given)
+    named = {field: column for field, column in (columns or {}).items() if column is not None}
+    dataset, cfg = recognised(location, named)
     asked = {key: value for key, value in further.items() if value is not None}
-    unread = [*(f"columns.{field}" for field in given), *(option for option in asked if option not in cfg)]
+    unread = [*(f"columns.{field}" for field in named), *(option for option in asked if option not in cfg)]
     if unread and "columns" not in cfg:
         cure = "leave it out, or set dataset=csv" if kind_of(location) == "csv" else "leave it out"
         raise ValueError(f"dataset.{unread[0]}= is for CSV files; {location} is read as dataset={dataset}: {cure}")
-    if given:
-        cfg.columns.update(given)
+    if named:
+        cfg.columns.update(named)
     cfg.update({"name": name, "path": path} | asked)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     read: Callable[..., Corpus] = get_method(options.pop("_target_"))
@@ -76,7 +76,7 @@ def read_auto(
     return replace(corpus, documents=replace(corpus.documents, warnings=(notice, *corpus.documents.warnings)))
 
 
-def recognised(location: Path, given: Mapping[str, str]) -> tuple[str, DictConfig]:
+def recognised(location: Path, named: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format of an export: its name in ``dataset=``, and its options.
 
     Raises:
@@ -91,7 +91,7 @@ def recognised(location: Path, given: Mapping[str, str]) -> tuple[str, DictConfi
         header = read_header(location)
         tracker = "jira" if is_of_jira(header) else ""
         if not tracker:
-            return _table_of(location, header, given)
+            return _table_of(location, header, named)
     if not tracker:
         raise ValueError(
             f"{location}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
@@ -110,21 +110,21 @@ def _tracker_of(location: Path) -> str:
     return ""
 
 
-def _table_of(location: Path, header: list[str], given: Mapping[str, str]) -> tuple[str, DictConfig]:
+def _table_of(location: Path, header: list[str], named: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format whose columns a file has most of, or the generic one; other columns are found by their usual names."""
-    held = set(header)
+    present = set(header)
     best, most = "csv", MIN_COLUMNS - 1
     for name, cfg in _tables():
-        matched = sum(column in held for column in cfg.columns.values() if column)
-        if {cfg.columns.id, cfg.columns.title} <= held and matched > most:
+        matched = sum(column in present for column in cfg.columns.values() if column)
+        if {cfg.columns.id, cfg.columns.title} <= present and matched > most:
             best, most = name, matched
     cfg = dataset_file(best)
     lower = {column.lower(): column for column in header}
     usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
     for field, column in cfg.columns.items():
-        if field not in given and column not in held and (usual.get(str(field)) is not None or field == "duplicate"):
+        if field not in named and column not in present and (usual.get(str(field)) is not None or field == "duplicate"):
             cfg.columns[field] = usual[str(field)]  # a table without duplicates is one too
-    lacking = [field for field in ("id", "title") if given.get(field, cfg.columns[field]) not in held]
+    lacking = [field for field in ("id", "title") if named.get(field, cfg.columns[field]) not in present]
     if lacking:
         options = " and ".join(f"dataset.columns.{field}=" for field in lacking)
         raise ValueError(

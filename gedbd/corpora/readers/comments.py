@@ -89,12 +89,12 @@ class Mention(NamedTuple):
 
     Attributes:
         named: Its number or key.
-        place: The repository or project before the number, with the host if it is an address; empty if not given.
+        project: The repository or project before the number, with the host if it is an address; empty if not given.
         stance: Whether the comment is certain, guesses or denies.
     """
 
     named: str
-    place: str
+    project: str
     stance: Stance
 
 
@@ -110,7 +110,7 @@ class References:
         # The pattern occurs several times below, where names of groups would clash.
         bare = re.sub(r"\?P<\w+>", "?:", pattern)
         flags = re.IGNORECASE | re.MULTILINE
-        self.one = re.compile(pattern, re.IGNORECASE)
+        self.pattern = re.compile(pattern, re.IGNORECASE)
         more = rf"(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+)(?:{bare}))"
         # "duplicate of #12, #13 and #14" names three issues, "#12 is a duplicate of this" names one.
         self.naming = re.compile(rf"{PHRASE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
@@ -132,12 +132,12 @@ class References:
         """The only issue that a comment names in any words, ``None`` if there is none or several, or it is denied."""
         spoken = spoken_text(text)
         mentions = {}
-        for match in self.one.finditer(spoken):
+        for match in self.pattern.finditer(spoken):
             groups = match.groupdict()
             before = spoken[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
             is_denied = DENIED.search(CLAUSE.split(before)[-1]) is not None
             mention = Mention(pick(groups, "id"), pick(groups, "place"), "denied" if is_denied else "hedged")
-            mentions[mention.place, mention.named] = mention
+            mentions[mention.project, mention.named] = mention
         first = next(iter(mentions.values()), None)
         return first if first is not None and len(mentions) == 1 and first.stance != "denied" else None
 
@@ -145,12 +145,12 @@ class References:
         before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
         after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
         clause = CLAUSE.split(before)[-1]
-        if self.one.search(clause):
+        if self.pattern.search(clause):
             return []  # "#7 is a duplicate of #12" is about #7
         stance = stance_of(clause, SENTENCE.split(before)[-1], after)
         if match.re is self.alike and stance == "certain":
             stance = "hedged"
-        references = [reference.groupdict() for reference in self.one.finditer(match["named"])]
+        references = [reference.groupdict() for reference in self.pattern.finditer(match["named"])]
         return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in references]
 
 
@@ -196,9 +196,9 @@ def comment_links(
     stances: dict[str, Stance] = {}
     elsewhere: list[Link] = []
     for comment in comments:
-        for named, place, stance in references.find(comment.text):
-            if place and not is_here(place, here):
-                elsewhere += [Link(named, source, place=place)] if stance == "certain" or closed else []
+        for named, project, stance in references.find(comment.text):
+            if project and not is_here(project, here):
+                elsewhere += [Link(named, source, project=project)] if stance == "certain" or closed else []
             elif comment.bot or stance == "hedged":
                 stances.setdefault(named, "hedged")  # a guess does not withdraw what is certain
             else:
@@ -223,7 +223,7 @@ def _original(
     for comment in latest_first:
         mention = None if comment.bot else references.named_alone(comment.text)
         if mention is not None and mention.named not in denied:
-            return [Link(mention.named, source, place=other_place(mention.place, here))]
+            return [Link(mention.named, source, project=other_project(mention.project, here))]
     return []
 
 
@@ -232,19 +232,19 @@ def bare_links(
 ) -> list[Link]:
     """The issue that a member names, without another word, on the day when the issue is closed."""
     for comment in comments:
-        is_mark = comment.member and not comment.bot and references.one.fullmatch(comment.text.strip())
+        is_mark = comment.member and not comment.bot and references.pattern.fullmatch(comment.text.strip())
         if is_mark and closed_at and comment.written_at and comment.written_at.date() == closed_at.date():
             mention = references.named_alone(comment.text)
             assert mention is not None
-            return [Link(mention.named, "reference", comment.written_at, other_place(mention.place, here))]
+            return [Link(mention.named, "reference", comment.written_at, other_project(mention.project, here))]
     return []
 
 
-def is_here(place: str, here: str) -> bool:
+def is_here(project: str, here: str) -> bool:
     """Whether a repository is this one; its owner and host may be left out: ``repo``, ``owner/repo``."""
-    return f"/{here}".lower().endswith(f"/{place}".lower())
+    return f"/{here}".lower().endswith(f"/{project}".lower())
 
 
-def other_place(place: str, here: str) -> str:
+def other_project(project: str, here: str) -> str:
     """A repository, empty if it is this one or none is written."""
-    return "" if is_here(place, here) else place
+    return "" if is_here(project, here) else project

@@ -44,11 +44,11 @@ class ExportRecord(NamedTuple):
     """One issue as the tracker exports it.
 
     Attributes:
-        place: File, and number of the record in it, counted from 1, for messages.
+        position: File, and number of the record in it, counted from 1, for messages.
         record: The issue.
     """
 
-    place: str
+    position: str
     record: Record
 
 

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from urllib.parse import unquote
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_place
+from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_project
 from gedbd.corpora.readers.export_pages import (
     ExportRecord,
     Record,
@@ -224,12 +224,12 @@ def formal_links(record: Record, here: str, number: str) -> list[Link]:
         _, made_at = noted.get(canonical, ("", None))
         noted[canonical] = "state reason", made_at
     noted.pop((number, ""), None)
-    return [Link(named, *how, place) for (named, place), how in noted.items()]
+    return [Link(named, *how, project) for (named, project), how in noted.items()]
 
 
 def other_end(issue: Record, here: str) -> tuple[str, str]:
     """Number of a linked issue, and its repository, empty for this one."""
-    return number_of(issue, "number"), other_place(address(issue)[0], here)
+    return number_of(issue, "number"), other_project(address(issue)[0], here)
 
 
 def changes_of(timeline: Sequence[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:
@@ -245,9 +245,9 @@ def changes_of(timeline: Sequence[Record], prefixes: tuple[str, ...]) -> Iterato
         elif what in {"labeled", "unlabeled"}:
             label = text(part(event, "label"), "name")
             lost = [label] if what == "unlabeled" else []
-            given = [label] if what == "labeled" else []
-            yield from list_changes(when, "labels", lost, given)
-            yield from list_changes(when, "component", components_of(lost, prefixes), components_of(given, prefixes))
+            gained = [label] if what == "labeled" else []
+            yield from list_changes(when, "labels", lost, gained)
+            yield from list_changes(when, "component", components_of(lost, prefixes), components_of(gained, prefixes))
         elif what in {"closed", "reopened"}:
             new = "closed" if what == "closed" else "open"
             yield FieldChange(when, "status", state, new)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links, other_place
+from gedbd.corpora.readers.comments import Comment, References, comment_links, other_project
 from gedbd.corpora.readers.export_pages import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
 from gedbd.corpora.readers.rich_text import shown_markdown
@@ -58,7 +58,7 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     system = [Comment(text(note, "body")) for note in history]
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
     spoken = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
-    closed = any(not link.place for link in formal) or any(MARKED.match(note.text) for note in system)
+    closed = any(not link.project for link in formal) or any(MARKED.match(note.text) for note in system)
     links = [
         *formal,
         *comment_links(system, REFERENCES, here, closed, "system note"),
@@ -102,12 +102,12 @@ def formal_links(record: Record, here: str) -> list[Link]:
     # The link is an address of the API or of the page.
     match = API_LINK.search(target)
     if match:
-        own = str(record.get("project_id", match[1]))
-        return [Link(match[2], "closed as duplicate", place=other_place(match[1], own))]
+        project = str(record.get("project_id", match[1]))
+        return [Link(match[2], "closed as duplicate", project=other_project(match[1], project))]
     address = ADDRESS.match(target)
     if not address:
         return []
-    return [Link(target.rpartition("/")[2], "closed as duplicate", place=other_place(address[1], here))]
+    return [Link(target.rpartition("/")[2], "closed as duplicate", project=other_project(address[1], here))]
 
 
 def changes_of(notes: Iterable[Record]) -> Iterator[FieldChange]:

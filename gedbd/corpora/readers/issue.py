@@ -22,13 +22,13 @@ class Link(NamedTuple):
         named: Its number or key.
         source: What names it.
         made_at: When it was named, UTC; ``None`` if unknown.
-        place: Its repository or project if that is another one than the issue's, as far as it is written.
+        project: Its repository or project, if it is another than the issue's, as far as it is written.
     """
 
     named: str
     source: str
     made_at: datetime | None = None
-    place: str = ""
+    project: str = ""
 
 
 class DateKeys(NamedTuple):
@@ -71,7 +71,7 @@ class Issue(NamedTuple):
         changes: Its history, ``None`` if the export does not hold it.
         remarks: Notes for the user, worded to follow "issues".
         outside: The key of each date that is out of range.
-        place: File and number of the record, for messages.
+        position: File and number of the record, for messages.
         is_duplicate: Whether it was closed as a duplicate.
         resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. The history does not
             reset it: what was open at a moment follows from it.
@@ -86,7 +86,7 @@ class Issue(NamedTuple):
     changes: tuple[FieldChange, ...] | None = None
     remarks: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
-    place: str = ""
+    position: str = ""
     is_duplicate: bool = False
     resolved_at: datetime | None = None
 

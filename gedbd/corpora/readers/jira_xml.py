@@ -80,18 +80,18 @@ def is_cut_off(error: expat.ExpatError) -> bool:
 
 def record_of(item: Element) -> Record:
     """Convert one issue to the record of REST."""
-    resolution = said(item, "resolution")
+    resolution = child_text(item, "resolution")
     fields: dict[str, Any] = {
-        "description": html_text(said(item, "description")),
-        "environment": html_text(said(item, "environment")),
+        "description": html_text(child_text(item, "description")),
+        "environment": html_text(child_text(item, "environment")),
         "created": iso_date(item, "created"),
         "updated": iso_date(item, "updated"),
         "resolutiondate": iso_date(item, "resolved"),
-        "project": said(item, "project"),
+        "project": child_text(item, "project"),
         "components": [part.text or "" for part in item.findall("component")],
         "versions": [part.text or "" for part in item.findall("version")],
-        "priority": said(item, "priority"),
-        "status": said(item, "status"),
+        "priority": child_text(item, "priority"),
+        "status": child_text(item, "status"),
         "resolution": "" if resolution == "Unresolved" else resolution,
         "comment": {"comments": [{"body": html_text(part.text or "")} for part in item.findall("comments/comment")]},
         "labels": [part.text or "" for part in item.findall("labels/label")],
@@ -99,18 +99,18 @@ def record_of(item: Element) -> Record:
         "issuelinks": [link for kind in item.findall("issuelinks/issuelinktype") for link in links_of(kind)],
     }
     if item.find("summary") is not None:
-        fields["summary"] = said(item, "summary")
-    return {"key": said(item, "key"), "link": said(item, "link"), "fields": fields}
+        fields["summary"] = child_text(item, "summary")
+    return {"key": child_text(item, "key"), "link": child_text(item, "link"), "fields": fields}
 
 
-def said(item: Element, tag: str) -> str:
+def child_text(item: Element, tag: str) -> str:
     """The text of a child element, empty if it is missing."""
     return (item.findtext(tag) or "").strip()
 
 
 def iso_date(item: Element, tag: str) -> str:
     """Convert ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601. Raises ValueError for another format."""
-    written = said(item, tag)
+    written = child_text(item, tag)
     try:
         return parse_mail_date(written).isoformat() if written else ""
     except OutOfRangeError:
@@ -124,6 +124,6 @@ def links_of(kind: Element) -> Iterator[Record]:
     """Yield the links of one type."""
     for tag, end in (("outwardlinks", "outwardIssue"), ("inwardlinks", "inwardIssue")):
         for links in kind.findall(tag):
-            said_here = {"name": said(kind, "name"), "inward": links.get("description", "")}
+            phrases = {"name": child_text(kind, "name"), "inward": links.get("description", "")}
             for key in links.findall("issuelink/issuekey"):
-                yield {"type": said_here, end: {"key": (key.text or "").strip()}}
+                yield {"type": phrases, end: {"key": (key.text or "").strip()}}

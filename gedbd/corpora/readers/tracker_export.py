@@ -34,13 +34,13 @@ class ExportRow(int):
     """The number of a record through all pages, which messages show as its number on its page.
 
     Attributes:
-        shown: ``49``, or with several pages ``49 of issues-2.csv``.
+        label: ``49``, or with several pages ``49 of issues-2.csv``.
     """
 
-    shown: str
+    label: str
 
     def __str__(self) -> str:
-        return self.shown
+        return self.label
 
 
 class ExportOptions(ReportOptions, total=False):
@@ -91,7 +91,7 @@ def read_tracker(
     pages, warnings = read_pages(location, kinds)
     records = join(record for page in pages for record in split(page))
     issues, dropped = gather(tracker, records, parse, location, repositories)
-    outside = [f"{issue.place}, {key!r}" for issue in issues.values() for key in issue.outside]
+    outside = [f"{issue.position}, {key!r}" for issue in issues.values() for key in issue.outside]
     date_warnings = [outside_warning(len(outside), outside[0])] if outside else []
     warnings += (*dropped, *date_warnings, *remark_warnings(issues))
     links = links_of(issues.values())
@@ -132,7 +132,7 @@ def gather(
         elif repositories is not None and not any(is_here(name, issue.project) for name in repositories):
             dropped["issues of other repositories"] += 1
         else:
-            issues[row] = issue._replace(place=position)
+            issues[row] = issue._replace(position=position)
     counts = [f"{what}: {count:,}, dropped" for what, count in dropped.items()]
     if not issues:
         reasons = f", only {', '.join(f'{count:,} {what}' for what, count in dropped.items())}" if dropped else ""
@@ -160,10 +160,10 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
         links = []
         for link in issue.links:
             project = issue.project
-            if link.place:
-                project = next((name for name in projects if several and is_here(link.place, name)), "")
-            if project or not link.place:
-                links.append(link._replace(named=full(project, link.named.strip()), place=""))
+            if link.project:
+                project = next((name for name in projects if several and is_here(link.project, name)), "")
+            if project or not link.project:
+                links.append(link._replace(named=full(project, link.named.strip()), project=""))
         remarks = [ELSEWHERE] * (len(links) < len(issue.links)) + [NAMED_NOWHERE] * (issue.is_duplicate and not links)
         settled[row] = issue._replace(
             issue_id=full(issue.project, issue.issue_id), links=tuple(links), remarks=(*remarks, *issue.remarks)
@@ -232,12 +232,12 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
 
 def rows_of(issues: Mapping[int, Issue]) -> list[ExportRow]:
     """The row of each issue, for messages."""
-    places = [issue.place.rpartition(", ") for issue in issues.values()]  # of "pages/issues-2.csv, row 49"
-    has_pages = len({file for file, _, _ in places}) > 1
+    positions = [issue.position.rpartition(", ") for issue in issues.values()]  # of "pages/issues-2.csv, row 49"
+    has_pages = len({file for file, _, _ in positions}) > 1
     rows = []
-    for number, (file, _, place) in zip(issues, places, strict=True):
+    for number, (file, _, number_on_page) in zip(issues, positions, strict=True):
         row = ExportRow(number)
-        row.shown = place.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
+        row.label = number_on_page.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
         rows.append(row)
     return rows
 

@@ -25,7 +25,7 @@ from gedbd.corpora.corpus import FIX_COLUMNS, FixedReports
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, open_packed, read_table
 from gedbd.corpora.readers.export_pages import ExportPage, Record, read_text, read_values, text
-from gedbd.corpora.readers.jira_xml import parse_safely, said
+from gedbd.corpora.readers.jira_xml import child_text, parse_safely
 from gedbd.io.files import corpus_name, locate
 from gedbd.io.unpacking import UnpackLimit
 from gedbd.localization.readers.changesets import read_reports
@@ -211,8 +211,8 @@ def _of_bug(file: Path, row: int, bug: Element) -> PublishedReport:
         row,
         bug.get("id", "").strip(),
         # Texts hold the entities of the web page they were taken from.
-        html.unescape(said(information, "summary")),
-        html.unescape(said(information, "description")),
+        html.unescape(child_text(information, "summary")),
+        html.unescape(child_text(information, "description")),
         _iso_date(location, "opendate", bug.get("opendate", "")),
         commits=tuple(filter(None, (commit.get("id", "").strip() for commit in commits))),
         paths=tuple(filter(None, paths)),

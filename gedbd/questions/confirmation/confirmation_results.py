@@ -221,11 +221,11 @@ def write_result(
     methods = result.table.drop(columns=["features", "rmse_low", "rmse_high", "val_spearman", "val_rmse"])
     methods = methods.rename(columns=lambda name: name.replace("rmse_difference", "rmse_less_median"))
     title = f"{name}, {result.data.test.sum():,} test anchors: log10 hours until confirmation"
-    shown = {title: with_intervals(methods)}
+    printed = {title: with_intervals(methods)}
     if len(result.network):
-        shown["with the tag network and without"] = with_intervals(result.network)
+        printed["with the tag network and without"] = with_intervals(result.network)
     if published:
-        shown["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
+        printed["beside the paper's Table 7"] = tables["table7"] = beside_published(result.table)
         head = f"{name}: the paper's numbers are of askubuntu, 3,756 test pairs"
         write_text(folder / "table7.md", paper_markdown(head, [PUBLISHED_TEXT], [tables["table7"]]))
     anchors = result.data.anchors[result.data.test]
@@ -236,7 +236,7 @@ def write_result(
     best = result.table.iloc[0].drop(["method", "features"])
     metrics = {f"test/{metric}": float(value) for metric, value in best.items()}
     page = sections(result, tables)
-    write_run_page(folder, "Confirmation time", name, result.summary, tables, shown, page, loggers, console, metrics)
+    write_run_page(folder, "Confirmation time", name, result.summary, tables, printed, page, loggers, console, metrics)
 
 
 def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:

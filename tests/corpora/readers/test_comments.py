@@ -115,7 +115,7 @@ def test_jira_markup_is_seen_through():
 def links(*comments: str | Comment, here: str = "github.com/owner/repo", closed: bool = False):
     spoken = [comment if isinstance(comment, Comment) else Comment(comment) for comment in comments]
     found = comment_links(spoken, github.REFERENCES, here, closed, "comment")
-    return [link.named for link in found if not link.place], any(link.place for link in found)
+    return [link.named for link in found if not link.project], any(link.project for link in found)
 
 
 def test_what_is_said_last_counts():
