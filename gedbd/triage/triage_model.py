@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
-from gedbd.experiments.run_folder import MATCHING
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import FEATURES
 from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
@@ -39,6 +38,7 @@ NUM_SEEDS = 3
 NUM_FOLDS = 4
 OLDER = "was written by an older version of gedbd: run gedbd backtest again, then gedbd index"
 DEFAULT_TARGET = 0.7
+FILE = "matching.json"  # that a backtest leaves; named in errors
 
 
 @dataclass(frozen=True)
@@ -310,11 +310,11 @@ class TriageModel:
             confidence = MatchProbability.from_dict(plain["confidence"])
             return cls(ranker, confidence, targets, plain["target_precision"], list_targets)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{source}: {MATCHING} is damaged: it is not JSON ({error})") from error
+            raise ValueError(f"{source}: {FILE} is damaged: it is not JSON ({error})") from error
         except ValueError as error:
             raise ValueError(f"{source} {error}") from error
         except (AttributeError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{source}: {MATCHING} is damaged: {type(error).__name__} at {error}") from error
+            raise ValueError(f"{source}: {FILE} is damaged: {type(error).__name__} at {error}") from error
 
 
 def default_model() -> TriageModel:
