@@ -83,15 +83,11 @@ def load_corpus(
         cut = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
         _set_options(cfg.dataset, name, chosen)
         check_values(cfg)
-        corpus = _read(OmegaConf.to_container(cfg.dataset, resolve=True))
+        dataset: Any = OmegaConf.to_container(cfg.dataset, resolve=True)
+        from gedbd.experiments.corpus_reading import read_corpus
+
+        corpus = replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
         return corpus if cut is None else keep_last(corpus, cut)
-
-
-def _read(dataset: Any) -> Corpus:
-    """Reads by the section ``dataset``, as commands do, and stores the section with the corpus."""
-    from gedbd.experiments.corpus_reading import read_corpus
-
-    return replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
 
 
 def _has_path(name: str) -> bool:

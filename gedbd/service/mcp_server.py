@@ -65,15 +65,11 @@ INSTRUCTIONS = (
 log = logging.getLogger("gedbd")
 
 
-def as_id(value: object) -> object:
-    """Converts a number to text, since agents write numeric ids without quotes."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 # The schema only documents the limits; the search enforces them, with the length of the text in the error.
 Title = Annotated[str, Field(json_schema_extra={"maxLength": MAX_TITLE_LENGTH})]
 Description = Annotated[str, Field(json_schema_extra={"maxLength": MAX_DESCRIPTION_LENGTH})]
-ReportId = Annotated[str, BeforeValidator(as_id)]
+# Agents write numeric ids without quotes.
+ReportId = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
 class ToolInput(BaseModel):

@@ -1,11 +1,11 @@
 """Builds or updates an index from a corpus, an encoder and a triage model."""
 
+import dataclasses
 import io
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -194,16 +194,6 @@ def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel
         )
 
 
-def with_stored_template(corpus: Corpus, store: ReportStore) -> Corpus:
-    """The corpus with the index's template of addresses, if it has none."""
-    template = "" if store.is_empty else store.fact("url_template")
-    if corpus.url_template or not template:
-        return corpus
-    urls, _ = report_urls(corpus.reports, template)
-    documents = replace(corpus.documents, table=corpus.reports.assign(url=urls))
-    return replace(corpus, documents=documents, url_template=template)
-
-
 def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
     """Updates an index to a corpus; with a new model, all reports are encoded again.
 
@@ -220,7 +210,11 @@ def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, 
     with opened_to_update(location) as store:
         if not replace:
             check_same_tracker(store, corpus, index_model.matching)
-            corpus = with_stored_template(corpus, store)
+            template = "" if store.is_empty else store.fact("url_template")
+            if template and not corpus.url_template:
+                reports = corpus.reports.assign(url=report_urls(corpus.reports, template)[0])
+                documents = dataclasses.replace(corpus.documents, table=reports)
+                corpus = dataclasses.replace(corpus, documents=documents, url_template=template)
         return _update_store(store, corpus, index_model)
 
 
@@ -302,7 +296,17 @@ def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", pa
 
 def update_index(cfg: DictConfig, console: Console) -> Changes:
     """Updates an index to a corpus, see ``store_corpus``, by the configuration of ``conf/index.yaml``."""
-    tested, matching, weights = chosen_model(cfg)
+    if cfg.run:
+        tested, matching, weights = find_backtest(Path(cfg.run))
+    elif OmegaConf.is_missing(cfg.dataset, "path"):
+        raise ValueError(
+            "no reports given: set dataset.path=bugs.csv for the default ranker, or run= to a folder"
+            " written by gedbd backtest"
+        )
+    else:
+        tested = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
+        tested.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
+        matching, weights = default_model(), None
     out = Path("" if cfg.store else cfg.out)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out={out} is a file: give a new or existing folder")
@@ -319,24 +323,6 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
     return store_corpus(cfg.store or out, corpus, model, cfg.replace)
-
-
-def chosen_model(cfg: DictConfig) -> tuple[DictConfig, TriageModel, Path | None]:
-    """The result of ``find_backtest`` for ``run=``, or else the options of the command and the default model.
-
-    Raises:
-        ValueError: If neither a backtest nor a corpus is given, or ``run=`` is no finished backtest.
-    """
-    if cfg.run:
-        return find_backtest(Path(cfg.run))
-    if OmegaConf.is_missing(cfg.dataset, "path"):
-        raise ValueError(
-            "no reports given: set dataset.path=bugs.csv for the default ranker, or run= to a folder"
-            " written by gedbd backtest"
-        )
-    options = OmegaConf.create({name: cfg[name] for name in ("dataset", "encoder", "text")})
-    options.backend = cfg.get("backend") or {"_target_": QUICKEST, "precision": encoding_precision()}
-    return options, default_model(), None
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,6 @@ from gedbd.localization.locating.repository_index import Located, RepositoryInde
 from gedbd.triage.storage.index_folder import FILE, LOCATED, LOCK
 from gedbd.triage.storage.index_store import IndexStore
 
-MAX_READ = 500  # reports at once
 MADE_FROM = "made_from"  # a hash of the inputs of a line
 
 
@@ -72,19 +71,11 @@ def _newest_open(folder: Path, max_located: int) -> tuple[list[Report], int]:
     """The newest reports of an index that are not closed, and the number of older reports."""
     with closing(IndexStore(folder / FILE, create=False)) as store:
         ids = [*store.contents()][::-1]
-        reports = list(islice(_open_reports(store, ids), max_located))
+        not_closed = (report for report in store.each_report(ids) if state_of(report) in ("open", "unknown"))
+        with_text = (report for report in not_closed if report.title.strip() or report.description.strip())
+        reports = list(islice(with_text, max_located))
     num_older = len(ids) - ids.index(reports[-1].issue_id) - 1 if len(reports) == max_located else 0
     return reports, num_older
-
-
-def _open_reports(store: IndexStore, ids: Sequence[str]) -> Iterator[Report]:
-    """The reports among ``ids`` that have a text and are not known to be closed."""
-    for start in range(0, len(ids), MAX_READ):
-        chunk = ids[start : start + MAX_READ]
-        reports = store.reports(chunk)
-        for report in (reports[report_id] for report_id in chunk if report_id in reports):
-            if state_of(report) in ("open", "unknown") and (report.title.strip() or report.description.strip()):
-                yield report
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -33,7 +33,6 @@ from gedbd.triage.storage.index_folder import CLUSTERS, FILE
 from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.triage_model import TriageModel
 
-READ_AT_ONCE = 5_000  # reports with their texts
 MAX_CANDIDATES = 10  # of a report
 NUM_CLOSEST = 3  # pairs that are listed if there is no cluster
 OPEN_STATES = ("open", "unknown")
@@ -149,7 +148,14 @@ def read_backlog(folder: Path) -> Backlog:
         order = np.arange(len(days)) if np.isnan(days).any() else np.argsort(days, kind="stable")
         ids = [rows[row].issue_id for row in order.tolist()]
         links = store.links()
-        facts = _facts_of(store, ids)
+        facts = pd.DataFrame(
+            [
+                (report.issue_id, report.title, report.url, _day_of(report), state_of(report))
+                for report in store.each_report(ids)
+            ],
+            columns=["id", "title", "url", "created_at", "state"],
+            dtype=object,
+        )
     accepted, rejected = _verdicts(folder)
     links += [(report, candidate, "feedback") for report, candidate in accepted]
     row_of = {issue_id: row for row, issue_id in enumerate(ids)}
@@ -164,16 +170,8 @@ def read_backlog(folder: Path) -> Backlog:
     return Backlog(about.get("name", ""), model, reports, history, group, frozenset(apart), unknown)
 
 
-def _facts_of(store: IndexStore, ids: Sequence[str]) -> pd.DataFrame:
-    """The columns of ``Backlog.reports``, with ``state`` instead of ``is_open``."""
-    facts = []
-    for start in range(0, len(ids), READ_AT_ONCE):
-        batch = ids[start : start + READ_AT_ONCE]
-        reports = store.reports(batch)
-        for report in (reports[issue_id] for issue_id in batch):
-            day = f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
-            facts.append((report.issue_id, report.title, report.url, day, state_of(report)))
-    return pd.DataFrame(facts, columns=["id", "title", "url", "created_at", "state"], dtype=object)
+def _day_of(report: Report) -> str:
+    return f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
 
 
 def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:

@@ -300,7 +300,15 @@ def run_judge(folder: Path, file: Path | None, second: Path | None, console: Con
     if second is not None:
         judgements = joined(judgements, find_judgements(folder, second))
     facts = PageFacts.read(folder)
-    backtest, corpus = read_backtest(folder, facts)
+    matching = TriageModel.from_json((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), str(folder))
+    val, test, corpus = read_suggestions(folder, facts.name)
+    targets = read_csv(folder / "targets.csv", *NUMBERS)
+    tables = {
+        "targets": targets.loc[:, ~targets.columns.str.match(VERDICT_COLUMNS)],
+        "lists": read_csv(folder / LISTS, *NUMBERS),
+        **tables_of(test, corpus, matching.target.threshold, facts.max_examples),
+    }
+    backtest = Backtest(matching, pd.DataFrame(), val, test, tables)
     verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
     targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
     thresholds = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
@@ -331,17 +339,6 @@ def check_folder(folder: Path) -> None:
             f"{folder} has no {missing[0]} because it was written by an older version of gedbd: run"
             " gedbd backtest again"
         )
-
-
-def read_backtest(folder: Path, facts: PageFacts) -> tuple[Backtest, Corpus]:
-    """A backtest without verdicts from its run folder, and its reports; raises ValueError if a file is damaged."""
-    matching = TriageModel.from_json((folder / MATCHING).read_text(encoding="utf-8", errors="replace"), str(folder))
-    val, test, corpus = read_suggestions(folder, facts.name)
-    targets = read_csv(folder / "targets.csv", *NUMBERS)
-    kept = targets.loc[:, ~targets.columns.str.match(VERDICT_COLUMNS)]
-    lists = read_csv(folder / LISTS, *NUMBERS)
-    tables = {"targets": kept, "lists": lists} | tables_of(test, corpus, matching.target.threshold, facts.max_examples)
-    return Backtest(matching, pd.DataFrame(), val, test, tables), corpus
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:

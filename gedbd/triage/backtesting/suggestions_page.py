@@ -39,6 +39,11 @@ COVERAGE_TEXT = (
     " duplicates that get the right suggestion; the suggestion rate is the share of all reports that get any. Brackets"
     " hold 95% intervals."
 )
+CALIBRATION_TEXT = (
+    "The expected calibration error on test is {error:.3f}: the average difference between the predicted probability"
+    " and the share of right matches. The average precision measures how well probabilities separate right from wrong best"
+    " matches: 1 if all right ones come first. The second table and the figure exclude unknown matches."
+)
 HUBS_TEXT = (
     "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
     " vague titles. If their probabilities are high, run gedbd backtest with text=fields"
@@ -266,24 +271,16 @@ def sections(
         Section("What would lists of three gain?", LISTS_TEXT, [readable(tables["lists"])]),
         Section("Does a search find the duplicate?", SEARCH_TEXT, [readable_search(tables["search"])]),
         Section("Precision and coverage", COVERAGE_TEXT, [some_thresholds(tables["thresholds"], chosen)], figures),
-        calibration_section(backtest),
+        Section(
+            "Are the probabilities calibrated?",
+            CALIBRATION_TEXT.format(error=backtest.calibration_error),
+            [tables["probabilities"], tables["reliability"]],
+            [("reliability", "Predicted and observed probability", reliability_diagram(tables["reliability"]))],
+        ),
         Section("Hubs", HUBS_TEXT, [tables["hubs"]]),
         Section("Unknown matches", unknown_text, [unknown], asks_verdicts=True),
         Section("Right and wrong suggestions", examples_text, [listed], asks_verdicts=True),
     ]
-
-
-def calibration_section(backtest: Backtest) -> Section:
-    """The section on predicted and observed probabilities."""
-    table = backtest.tables["reliability"]
-    text = (
-        f"The expected calibration error on test is {backtest.calibration_error:.3f}: the average difference between"
-        " the predicted probability and the share of right matches. The average precision measures how well"
-        " probabilities separate right from wrong best matches: 1 if all right ones come first. The second table and"
-        " the figure exclude unknown matches."
-    )
-    figures = [("reliability", "Predicted and observed probability", reliability_diagram(table))]
-    return Section("Are the probabilities calibrated?", text, [backtest.tables["probabilities"], table], figures)
 
 
 def some_thresholds(thresholds: pd.DataFrame, chosen: float | None) -> pd.DataFrame:

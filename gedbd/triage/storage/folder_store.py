@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,9 +23,10 @@ from gedbd.corpora.bug_report import Filters, Report
 from gedbd.io.arrow_files import read_arrays, write_arrays
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable, file_identity
+from gedbd.retrieval.reports.feature_store import FeatureEncoder
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import CACHE, CACHE_SUFFIX, FILE
-from gedbd.triage.storage.index_store import IndexStore, remove_caches
+from gedbd.triage.storage.index_store import IndexStore, StoredVocabulary, remove_caches
 from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
 
 MIN_REPORTS = 10_000  # fewer are read within a second
@@ -165,11 +167,16 @@ class FolderState:
 
     def candidates(self, report: Report, filters: Filters, vector: object) -> InMemoryIndex:
         """The candidates for duplicates of a report: all stored reports, whatever the filters and the vector."""
-        return self.memory.with_terms_of(self.reports)
+        index = copy(self.memory)  # with the numbers of terms in the file, for this search
+        index.encoder = FeatureEncoder(StoredVocabulary(self.reports))
+        index.encoder.categories = self.memory.encoder.categories
+        return index
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
-        return {issue_id: self.memory.group_ids(issue_id) for issue_id in ids}
+        memory = self.memory
+        rows = {issue_id: memory.members(memory.row_of[issue_id]) for issue_id in ids if issue_id in memory.row_of}
+        return {issue_id: [memory.ids[row] for row in rows.get(issue_id, [])] for issue_id in ids}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
         """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""

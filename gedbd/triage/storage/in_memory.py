@@ -20,7 +20,7 @@ from gedbd.retrieval.reports.feature_store import (
     ReportFeatures,
 )
 from gedbd.retrieval.reports.first_stage import KnownGroups
-from gedbd.triage.storage.index_store import FeatureRow, IndexStore, StoredVocabulary, check_features
+from gedbd.triage.storage.index_store import FeatureRow, IndexStore, check_features
 from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 
 MAX_COMMON_SHARE = 0.2  # a word in more of the reports than this explains nothing
@@ -154,13 +154,6 @@ class InMemoryIndex:
         other.num_changed = self.num_changed + len(changed)
         return other
 
-    def with_terms_of(self, file: IndexStore) -> "InMemoryIndex":
-        """The index with the numbers of terms in its file, for one search."""
-        other = copy(self)
-        other.encoder = FeatureEncoder(StoredVocabulary(file))
-        other.encoder.categories = self.encoder.categories
-        return other
-
     def members(self, row: int) -> list[int]:
         """The rows of a report's group, the oldest first; without dates in the order of rows."""
         rows = self.groups.members.get(int(self.groups.group[row]), np.array([row]))
@@ -168,11 +161,6 @@ class InMemoryIndex:
         if not np.isnan(days).any():
             rows = rows[np.argsort(days, kind="stable")]
         return list(rows.tolist())
-
-    def group_ids(self, issue_id: str) -> list[str]:
-        """The ids of a report and its known duplicates, the oldest first; none if it is not stored."""
-        row = self.row_of.get(issue_id)
-        return [] if row is None else [self.ids[member] for member in self.members(row)]
 
     def rarity(self, words: Sequence[str], count: int) -> np.ndarray:
         """log(N / reports with the word) among the first ``count`` reports; 0 for stop, common and unknown words."""

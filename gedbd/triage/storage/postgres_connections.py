@@ -75,11 +75,6 @@ class ServerConnections:
         while self._idle:
             self._idle.pop().close()
 
-    @property
-    def is_in_transaction(self) -> bool:
-        """Whether this thread is in a transaction."""
-        return getattr(self._thread, "connection", None) is not None
-
     @contextmanager
     def transaction(self, *first: str) -> Iterator[None]:
         """A transaction of this thread, which begins with some statements; in another one, that one goes on.
@@ -87,7 +82,7 @@ class ServerConnections:
         Raises:
             StoreUnavailable: If the server cannot be used.
         """
-        if self.is_in_transaction:
+        if getattr(self._thread, "connection", None) is not None:
             yield
             return
         with self.connection() as connection, connection.transaction():

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,6 +20,7 @@ from gedbd.retrieval.reports.feature_store import days_of
 
 Link = tuple[str, str, str]  # a report, its duplicate, and who says so
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
+MAX_REPORTS = 1_000  # that are read at once with their texts
 CHUNK_BYTES = 1 << 26  # of the weights: databases bound the size of a value
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
@@ -127,7 +128,18 @@ class ReportStore(ABC):
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):  # SQLite checks no types
                 raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
-        return {row[0]: report_from_values(row) for row in rows}
+        fields = [dict(zip(FIELDS, row, strict=True)) for row in rows]
+        return {
+            values["issue_id"]: Report(**values | {name: usable_date(values[name]) for name in DATES})
+            for values in fields
+        }
+
+    def each_report(self, ids: Sequence[str]) -> Iterator[Report]:
+        """The stored reports among many ids, in their order, read in batches."""
+        for start in range(0, len(ids), MAX_REPORTS):
+            batch = ids[start : start + MAX_REPORTS]
+            reports = self.reports(batch)
+            yield from (reports[issue_id] for issue_id in batch if issue_id in reports)
 
     def urls(self, ids: Sequence[str]) -> dict[str, str]:
         """Addresses of the reports that have one, by id."""
@@ -193,13 +205,6 @@ def report_values(report: Report) -> list[object]:
     fields = {name: getattr(report, name) for name in FIELDS}
     fields |= {name: written_date(fields[name]) for name in DATES}
     return [*fields.values(), report.content_hash]
-
-
-def report_from_values(values: tuple[Any, ...]) -> Report:
-    """A report from its fields in order."""
-    fields = dict(zip(FIELDS, values, strict=True))
-    fields |= {name: usable_date(fields[name]) for name in DATES}
-    return Report(**fields)
 
 
 def written_date(moment: datetime | None) -> str | None:
