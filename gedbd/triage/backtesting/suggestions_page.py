@@ -41,8 +41,8 @@ COVERAGE_TEXT = (
 )
 CALIBRATION_TEXT = (
     "The expected calibration error on test is {error:.3f}: the average difference between the predicted probability"
-    " and the share of right matches. The average precision measures how well probabilities separate right from wrong best"
-    " matches: 1 if all right ones come first. The second table and the figure exclude unknown matches."
+    " and the share of right matches. The average precision measures how well probabilities separate right from wrong"
+    " best matches: 1 if all right ones come first. The second table and the figure exclude unknown matches."
 )
 HUBS_TEXT = (
     "Hubs: groups that are the best match of several reports but rarely the right one, such as empty templates and"
