@@ -238,22 +238,18 @@ def _moment(value: str | datetime | None, name: str) -> datetime | None:
 
 
 def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path | None") -> "IndexModel":
-    """The encoder, text and backend of a new index, and the model of the backtest or the default one."""
-    from gedbd.triage.index_building import IndexModel
+    """The encoder, text and backend of a new index, and the model of a backtest or the default one.
+
+    The encoder is that of the backtest, unless it is a Python object.
+    """
+    from gedbd.triage.index_building import IndexModel, find_backtest
     from gedbd.triage.triage_model import default_model
 
-    if backtest is not None:
-        return _tested_model(encoder, backtest)
-    encoder = as_encoder(encoder or "minilm")
-    cfg = OmegaConf.create()
-    encoder._put_into(cfg)
-    return IndexModel(_sections(cfg), default_model(), encoder._weights, cfg.cache_dir, encoder._given)
-
-
-def _tested_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path") -> "IndexModel":
-    """The model of a backtest for a new index, with its encoder unless that is a Python object."""
-    from gedbd.triage.index_building import IndexModel, find_backtest
-
+    if backtest is None:
+        encoder = as_encoder(encoder or "minilm")
+        cfg = OmegaConf.create()
+        encoder._put_into(cfg)
+        return IndexModel(_sections(cfg), default_model(), encoder._weights, cfg.cache_dir, encoder._given)
     given = None if encoder is None else as_encoder(encoder)._given
     if isinstance(backtest, str | Path):
         cfg, matching, weights = find_backtest(Path(backtest))

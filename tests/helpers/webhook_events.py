@@ -76,6 +76,7 @@ class Sender:
         return sum(float(line.split()[-1]) for line in lines if line.startswith(start))
 
 
+# A week of a made-up tracker, and how the suggestions for it turn out at its end.
 # Each day: events in their order. 12 and 15 are one group, and all words of a title are in the report that it repeats.
 WEEK = [
     [(issue(70), "issues"), (issue(71, title="toolbar colours of the printer"), "issues")],

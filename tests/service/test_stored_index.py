@@ -46,22 +46,3 @@ def test_an_issue_comes_is_marked_and_goes(send, stored_index):
     send(issue(9001, "deleted"))
     assert stored_index.get("9001") is None
     assert members(send.client, "9002") == ["9002"]
-
-
-def test_a_group_parts_with_its_last_link(stored_index) -> None:
-    def members() -> tuple[str, ...]:
-        found = stored_index.search(stored_index.get("1058"), 50)
-        return next(match.members for match in found if "1284" in match.members)
-
-    before = members()
-    stored_index.add([Report("Teapot icon", "Upside down.", "9101", component="x")])
-    stored_index.link("9101", "1284", "webhook: comment 5")
-    stored_index.link("1284", "9101", "webhook: comment 6")
-    assert set(members()) == {*before, "9101"}
-    assert not stored_index.unlink("9101", "1284", "webhook: comment 4")
-    assert stored_index.unlink("9101", "1284", "webhook: comment 5")
-    assert set(members()) == {*before, "9101"}
-    assert stored_index.unlink("9101", "1284")
-    assert members() == before
-    assert not stored_index.unlink("9101", "1284")
-    stored_index.delete("9101")

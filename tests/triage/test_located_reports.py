@@ -70,7 +70,7 @@ def test_a_report_is_located_once_unless_its_text_or_the_ranker_changes(update, 
     assert update("revision='main~1'")[0] == "mine/located.jsonl: 8 located, 0 kept"
 
 
-def test_a_damaged_line_is_located_again(update, tmp_path):
+def test_a_damaged_line_is_located_again_and_a_report_is_forgotten(update, tmp_path):
     update()
     file = tmp_path / "mine" / LOCATED
     whole = file.read_text()
@@ -78,10 +78,6 @@ def test_a_damaged_line_is_located_again(update, tmp_path):
     file.write_text("\n".join([lines[0], lines[1][:40], "[1]", '{"made_from": 1}', *lines[2:]]))
     assert update()[0] == "mine/located.jsonl: 1 located, 8 kept"
     assert file.read_text() == whole
-
-
-def test_a_report_is_forgotten(update, tmp_path):
-    update()
     folder = tmp_path / "mine"
     with FileLock(folder / LOCK), pytest.raises(StoreUnavailable, match="the index is updated"):
         forget_reports(folder, ["6"])

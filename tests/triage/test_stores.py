@@ -107,6 +107,16 @@ def test_links_join_groups_and_survive_a_deletion(index):
             index.link(one, other, "triager")
 
 
+def test_a_group_parts_with_its_last_link(index):
+    index.link("4", "5", "webhook: comment 5")
+    index.link("5", "4", "webhook: comment 6")
+    assert index.group("4") == ["4", "5", "15"]
+    assert [index.unlink("4", "5", f"webhook: comment {number}") for number in (4, 5)] == [False, True]
+    assert index.group("4") == ["4", "5", "15"]
+    assert [index.unlink("4", "5"), index.unlink("4", "5")] == [True, False]
+    assert (index.group("4"), index.group("5")) == (["4"], ["5", "15"])
+
+
 def test_its_own_id_is_never_a_candidate(index):
     for number in range(20):
         for match in index.search(some_report(number), top_k=50):

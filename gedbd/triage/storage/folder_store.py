@@ -31,7 +31,7 @@ from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_o
 
 MIN_REPORTS = 10_000  # fewer are read within a second
 MAX_CHANGED = 0.2  # share of the reports; if more have changed, the cache is made again
-FORMAT = 2  # of the file
+FORMAT = 2  # of the cache
 MODULE = "gedbd.triage.storage.folder_store"
 log = logging.getLogger("gedbd")
 EXCLUSIVE_TIMEOUT_S = 5.0
@@ -295,7 +295,7 @@ class FolderStore:
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """The right to change the index, for one thread at a time."""
+        """Lets one thread at a time change the index; raises StoreUnavailable if the others take too long."""
         if not self._turn.acquire(timeout=EXCLUSIVE_TIMEOUT_S):
             raise StoreUnavailable(f"{self._path} is being read or changed: try again in a moment", RETRY_S)
         try:

@@ -33,8 +33,8 @@ StoredLinks = Sequence[tuple[str, str, str]]
 class InMemoryIndex:
     """Ids, features and groups of reports, in the order in which they were added: row i is the i-th of them.
 
-    An index is never changed: ``latest`` gives another one, and searches go on with this one. The other one equals the
-    one that is read when the file is opened: answers do not depend on what was stored before.
+    An index never changes, so that searches need no lock: ``latest`` returns a new one with the changes of the file. It
+    equals the index that would be read from the whole file, so that answers do not depend on earlier contents.
 
     Args:
         store: The features of N reports.

@@ -142,7 +142,7 @@ class IndexStore(SqliteFile, ReportStore):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """See ``SqliteFile``; the first one creates the tables."""
+        """A writing transaction, of which all takes effect or nothing; the first one creates the tables."""
         with super().transaction():
             if self.is_empty:
                 for statement in SCHEMA.split(";\n"):
@@ -268,18 +268,18 @@ class IndexStore(SqliteFile, ReportStore):
         return int(rows[0][0]) if rows else 0
 
     def has_all_changes_since(self, number: int) -> bool:
-        """Whether the log has all changes behind one."""
+        """Whether the log has all changes after one of some number."""
         ((first,),) = self.query("SELECT min(number) FROM changes")
         last = self.last_change()
         return (last if first is None else first - 1) <= number <= last
 
     def rows_since(self, number: int) -> np.ndarray:
-        """The keys of the reports that were added, replaced or deleted behind a change, ascending."""
+        """The keys of the reports that were added, replaced or deleted after a change, ascending."""
         query = "SELECT DISTINCT row FROM changes WHERE number > ? AND row IS NOT NULL ORDER BY row"
         return np.array([row for (row,) in self.query(query, number)], dtype=np.int64)
 
     def has_links_since(self, number: int) -> bool:
-        """Whether links were added or deleted behind a change."""
+        """Whether links were added or deleted after a change."""
         query = "SELECT 1 FROM changes WHERE number > ? AND row IS NULL LIMIT 1"
         return bool(self.query(query, number))
 
