@@ -53,118 +53,6 @@ SIMILARITY = FEATURES.index("dense")
 NO_FILTERS = Filters()
 
 
-def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filters) -> list[Match]:
-    """Implements ``StoredIndex.search`` on one state.
-
-    Raises:
-        StoreUnavailable: If the texts of the matches cannot be read.
-    """
-    table = as_table([report])
-    vector = state.model.encode_one(table)  # in another thread, while this one compares words
-    index = state.candidates(report, filters, vector.result)
-    query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
-    if not report.created_at:  # after all stored dates, also those of resolutions
-        query = replace(query, columns=query.columns | {"day": np.nextafter([index.store.latest_day], np.inf)})
-    scores = QueryScores(index.store, query, index.groups, vector=vector.result)
-    candidates = find_candidates(scores, _allowed(index, report, filters))
-    (features,) = candidate_features([candidates])
-    best = state.model.matching.best(features, top_k)
-    rows = candidates.row[best.position][:top_k]
-    features = features[best.position][:top_k]
-    contributions = state.model.matching.ranker.contributions(features)
-    why = _reasons(index, candidates.scores, rows, features, contributions, bool(report.created_at))
-    return _matches(report, state.reports, index, rows, best, features[:, SIMILARITY], why)
-
-
-def _matches(
-    report: Report,
-    reports: ReportStore,
-    index: InMemoryIndex,
-    rows: np.ndarray,
-    best: BestCandidates,
-    similarity: np.ndarray,
-    why: list[tuple[str, ...]],
-) -> list[Match]:
-    """The candidates of some rows, the first of ``best``, with their texts, groups and explanations."""
-    members = [tuple(index.ids[row] for row in index.members(row)) for row in rows.tolist()]
-    named = [index.ids[row] for row in rows.tolist()]
-    stored = reports.reports(sorted({*named, *(ids[0] for ids in members)}))
-    urls = reports.urls([issue_id for ids in members for issue_id in ids])
-    # A report may have been deleted during the search.
-    positions = [position for position, ids in enumerate(members) if named[position] in stored and ids[0] in stored]
-    num_reports = len(index.store.terms["text"])
-    candidates = [stored[named[position]] for position in positions]
-    explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
-    matches = []
-    for position, explanation in zip(positions, explanations, strict=True):
-        ids = members[position]
-        match = Match(
-            stored[ids[0]],
-            stored[named[position]],
-            ids,
-            float(best.score[position]),
-            float(best.probability[position]),
-            replace(explanation, reasons=why[position]),
-            {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
-            round(float(similarity[position]), 4),
-        )
-        matches.append(match)
-    return matches
-
-
-def _reasons(
-    index: InMemoryIndex,
-    scores: QueryScores,
-    rows: np.ndarray,
-    features: np.ndarray,
-    contributions: Sequence[Mapping[str, float]],
-    is_dated: bool,
-) -> list[tuple[str, ...]]:
-    """The reasons for the candidates of some rows; ``is_dated``: whether the report has a date."""
-    identifiers, errors = (scores.words[kind].compare(rows) for kind in ("identifiers", "errors"))
-    why = []
-    for values, feature_contributions, names, lines in zip(
-        features.tolist(),
-        contributions,
-        _shared_names(identifiers, index.encoder.vocabulary, IDENTIFIER_MARK),
-        _shared_names(errors, index.encoder.vocabulary, ERROR_MARK),
-        strict=True,
-    ):
-        facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
-        error = SharedLine(lines[0][1], lines[0][0], scores.count) if lines else None
-        why.append(reasons(feature_contributions, facts, [name for _, name in names], error))
-    return why
-
-
-def _shared_names(shared: SharedTerms, vocabulary: Vocabulary, mark: str) -> Iterator[list[tuple[int, str]]]:
-    """The terms that each report shares with the query, rarest first, as (number of reports with it, name)."""
-    terms = shared.query.own
-    frequency = shared.query.frequency
-    for positions in shared.by_report():
-        names = [vocabulary[number].removeprefix(mark) for number in terms[positions].tolist()]
-        yield sorted(zip(frequency[positions].tolist(), names, strict=True))
-
-
-def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarray | None:
-    """The reports that may be candidates, ``(N,)`` bool; None for all."""
-    own_row = index.row_of.get(report.issue_id)
-    if own_row is None and filters == Filters():
-        return None
-    allowed = np.ones(len(index), dtype=bool)
-    if own_row is not None:
-        allowed[own_row] = False
-    day = index.store["day"]
-    for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):
-        if moment is not None:
-            allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
-    if filters.component is not None:
-        encode = index.encoder.categories["component"]
-        components = [component for component in encode.values if has_component(component, filters.component)]
-        # Includes the filter: an empty one matches reports without a component.
-        allowed &= np.isin(index.store["component"], encode([filters.component, *components], learn=False))
-    return None if allowed.all() else allowed
-
-
 class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
@@ -456,3 +344,115 @@ def _filled(
     if not url and template:
         url = fill_template(template, report.issue_id)
     return replace(report, created_at=created_at, url=url)
+
+
+def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filters) -> list[Match]:
+    """Implements ``StoredIndex.search`` on one state.
+
+    Raises:
+        StoreUnavailable: If the texts of the matches cannot be read.
+    """
+    table = as_table([report])
+    vector = state.model.encode_one(table)  # in another thread, while this one compares words
+    index = state.candidates(report, filters, vector.result)
+    query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
+    if not report.created_at:  # after all stored dates, also those of resolutions
+        query = replace(query, columns=query.columns | {"day": np.nextafter([index.store.latest_day], np.inf)})
+    scores = QueryScores(index.store, query, index.groups, vector=vector.result)
+    candidates = find_candidates(scores, _allowed(index, report, filters))
+    (features,) = candidate_features([candidates])
+    best = state.model.matching.best(features, top_k)
+    rows = candidates.row[best.position][:top_k]
+    features = features[best.position][:top_k]
+    contributions = state.model.matching.ranker.contributions(features)
+    why = _reasons(index, candidates.scores, rows, features, contributions, bool(report.created_at))
+    return _matches(report, state.reports, index, rows, best, features[:, SIMILARITY], why)
+
+
+def _matches(
+    report: Report,
+    reports: ReportStore,
+    index: InMemoryIndex,
+    rows: np.ndarray,
+    best: BestCandidates,
+    similarity: np.ndarray,
+    why: list[tuple[str, ...]],
+) -> list[Match]:
+    """The candidates of some rows, the first of ``best``, with their texts, groups and explanations."""
+    members = [tuple(index.ids[row] for row in index.members(row)) for row in rows.tolist()]
+    named = [index.ids[row] for row in rows.tolist()]
+    stored = reports.reports(sorted({*named, *(ids[0] for ids in members)}))
+    urls = reports.urls([issue_id for ids in members for issue_id in ids])
+    # A report may have been deleted during the search.
+    positions = [position for position, ids in enumerate(members) if named[position] in stored and ids[0] in stored]
+    num_reports = len(index.store.terms["text"])
+    candidates = [stored[named[position]] for position in positions]
+    explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
+    matches = []
+    for position, explanation in zip(positions, explanations, strict=True):
+        ids = members[position]
+        match = Match(
+            stored[ids[0]],
+            stored[named[position]],
+            ids,
+            float(best.score[position]),
+            float(best.probability[position]),
+            replace(explanation, reasons=why[position]),
+            {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
+            round(float(similarity[position]), 4),
+        )
+        matches.append(match)
+    return matches
+
+
+def _reasons(
+    index: InMemoryIndex,
+    scores: QueryScores,
+    rows: np.ndarray,
+    features: np.ndarray,
+    contributions: Sequence[Mapping[str, float]],
+    is_dated: bool,
+) -> list[tuple[str, ...]]:
+    """The reasons for the candidates of some rows; ``is_dated``: whether the report has a date."""
+    identifiers, errors = (scores.words[kind].compare(rows) for kind in ("identifiers", "errors"))
+    why = []
+    for values, feature_contributions, names, lines in zip(
+        features.tolist(),
+        contributions,
+        _shared_names(identifiers, index.encoder.vocabulary, IDENTIFIER_MARK),
+        _shared_names(errors, index.encoder.vocabulary, ERROR_MARK),
+        strict=True,
+    ):
+        facts = dict(zip(FEATURES, values, strict=True)) | ({} if is_dated else {"days": np.nan})
+        error = SharedLine(lines[0][1], lines[0][0], scores.count) if lines else None
+        why.append(reasons(feature_contributions, facts, [name for _, name in names], error))
+    return why
+
+
+def _shared_names(shared: SharedTerms, vocabulary: Vocabulary, mark: str) -> Iterator[list[tuple[int, str]]]:
+    """The terms that each report shares with the query, rarest first, as (number of reports with it, name)."""
+    terms = shared.query.own
+    frequency = shared.query.frequency
+    for positions in shared.by_report():
+        names = [vocabulary[number].removeprefix(mark) for number in terms[positions].tolist()]
+        yield sorted(zip(frequency[positions].tolist(), names, strict=True))
+
+
+def _allowed(index: InMemoryIndex, report: Report, filters: Filters) -> np.ndarray | None:
+    """The reports that may be candidates, ``(N,)`` bool; None for all."""
+    own_row = index.row_of.get(report.issue_id)
+    if own_row is None and filters == Filters():
+        return None
+    allowed = np.ones(len(index), dtype=bool)
+    if own_row is not None:
+        allowed[own_row] = False
+    day = index.store["day"]
+    for moment, keep in ((filters.created_from, np.greater_equal), (filters.created_before, np.less)):
+        if moment is not None:
+            allowed &= keep(day, days_of(pd.Series(pd.to_datetime([moment], utc=True)))[0])
+    if filters.component is not None:
+        encode = index.encoder.categories["component"]
+        components = [component for component in encode.values if has_component(component, filters.component)]
+        # Includes the filter: an empty one matches reports without a component.
+        allowed &= np.isin(index.store["component"], encode([filters.component, *components], learn=False))
+    return None if allowed.all() else allowed
