@@ -42,6 +42,7 @@ from gedbd.service.schemas import (
     IssueId,
     LocateRequest,
     LocateResponse,
+    MatchResponse,
     ReportCreate,
     Responses,
     SearchRequest,
@@ -51,7 +52,6 @@ from gedbd.service.schemas import (
     TargetResponse,
     UnlinkResponse,
     WithdrawResponse,
-    match_response,
 )
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
@@ -213,7 +213,12 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
         threshold=target.suggest_from,
         target=TargetResponse(**asdict(target), statement=target.statement),
         list_statement=index.list_target.list_statement([match.probability for match in matches]),
-        matches=[match_response(match, target.suggest_from) for match in matches],
+        matches=[
+            MatchResponse.model_validate(
+                {**vars(match), "suggested": target.is_reached([match.probability])}, from_attributes=True
+            )
+            for match in matches
+        ],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Match, Report
+from gedbd.corpora.bug_report import MAX_DESCRIPTION_LENGTH, MAX_TITLE_LENGTH, MAX_TOP_K, Report
 from gedbd.corpora.dates import ID_PATTERN, MAX_ID_LENGTH, check_range, parse_date
 from gedbd.corpora.urls import MAX_URL_LENGTH, web_url
 
@@ -298,12 +298,6 @@ Responses = dict[int | str, dict[str, Any]]
 ERROR_RESPONSES: Responses = {
     status: {"model": ErrorResponse, "description": description} for status, description in ERRORS.items()
 }
-
-
-def match_response(match: Match, threshold: float | None) -> MatchResponse:
-    """Converts a match to a response."""
-    suggested = threshold is not None and match.probability >= threshold
-    return MatchResponse.model_validate({**vars(match), "suggested": suggested}, from_attributes=True)
 
 
 class LocateRequest(ReportDraft):

@@ -376,11 +376,12 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
     known = {} if is_new_model else before.reports
     hashes = {issue_id: version.content for issue_id, version in known.items()}
     fresh = [issue_id for issue_id, report in reports.items() if hashes.get(issue_id) != report.content_hash]
-    vectors = EncodedReports(encode)
+    vectors: dict[str, np.ndarray] = {}
+    rows = corpus.reports[corpus.reports["id"].isin(set(fresh))]
     # Before the store is locked, as it takes long.
-    vectors.add([reports[issue_id] for issue_id in fresh], corpus.reports[corpus.reports["id"].isin(set(fresh))])
+    _encode(encode, [reports[issue_id] for issue_id in fresh], rows, vectors)
     if is_new_model:
-        _encode_later(store, before, vectors, MAX_ROUNDS)
+        _encode_later(store, before, encode, vectors, MAX_ROUNDS)
     with store.transaction():
         now = Contents.of(store)
         if now.model != before.model:
@@ -388,7 +389,7 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
                 f"another process replaced the model of {store.path} in the meantime: run this command again"
             )
         kept = _changed(before, now)
-        later = _encode_later(store, before, vectors, 1) if is_new_model else {}
+        later = _encode_later(store, before, encode, vectors, 1) if is_new_model else {}
         order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # that of the corpus
         written = {issue_id: later.get(issue_id, reports[issue_id]) for issue_id in order} | later
         deleted = before.reports.keys() - reports.keys() - kept
@@ -396,9 +397,12 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
         others = set() if is_new_model else before.reports.keys() & reports.keys() - written.keys() - kept
         rewritten = [reports[id_] for id_ in others if not before.reports[id_].has_rest_of(reports[id_])]
         if is_new_model:
-            store.write_model(model.about | {"dim": str(vectors.dim)}, model.weights)
+            if not vectors:  # an empty corpus
+                _encode(encode, [PLACEHOLDER], as_table([PLACEHOLDER]), vectors)
+            dim = len(next(iter(vectors.values())))
+            store.write_model(model.about | {"dim": str(dim)}, model.weights)
         store.delete(deleted)
-        store.write_reports(list(written.values()), [vectors[report] for report in written.values()])
+        store.write_reports(list(written.values()), [vectors[report.content_hash] for report in written.values()])
         store.write_not_encoded(rewritten)
         template = json.dumps(corpus.documents.template)
         store.write_about({"url_template": corpus.url_template or "", "template": template})
@@ -414,38 +418,13 @@ def _identity(about: dict[str, str]) -> tuple[str | None, ...]:
     return about.get("model"), about.get("terms")
 
 
-class EncodedReports:
-    """Vectors of reports by their content hash; each is computed once.
-
-    Args:
-        encode: See ``synchronise``.
-    """
-
-    def __init__(self, encode: EncodeReports) -> None:
-        self._encode = encode
-        self._vectors: dict[str, np.ndarray] = {}
-        self._dim = 0
-
-    @property
-    def dim(self) -> int:
-        """Size of the vectors, also of an empty index."""
-        if not self._dim:
-            self.add([PLACEHOLDER], as_table([PLACEHOLDER]))
-        return self._dim
-
-    def add(self, reports: Sequence[Report], table: pd.DataFrame) -> None:
-        """Encodes reports; ``table`` has the same reports as rows."""
-        if not reports:
-            return
-        vectors = self._encode(table.reset_index(drop=True))
-        self._dim = vectors.shape[1]
-        self._vectors |= {report.content_hash: vector for report, vector in zip(reports, vectors, strict=True)}
-
-    def __contains__(self, report: Report) -> bool:
-        return report.content_hash in self._vectors
-
-    def __getitem__(self, report: Report) -> np.ndarray:
-        return self._vectors[report.content_hash]
+def _encode(
+    encode: EncodeReports, reports: Sequence[Report], table: pd.DataFrame, vectors: dict[str, np.ndarray]
+) -> None:
+    """Adds the vectors of reports, which are the rows of a table, to ``vectors`` by their content hash."""
+    if reports:
+        rows = encode(table.reset_index(drop=True))
+        vectors.update({report.content_hash: vector for report, vector in zip(reports, rows, strict=True)})
 
 
 def _changed(before: Contents, now: Contents) -> set[str]:
@@ -454,15 +433,17 @@ def _changed(before: Contents, now: Contents) -> set[str]:
     return {issue_id for issue_id in either if before.reports.get(issue_id) != now.reports.get(issue_id)}
 
 
-def _encode_later(store: ReportStore, before: Contents, vectors: EncodedReports, max_rounds: int) -> dict[str, Report]:
+def _encode_later(
+    store: ReportStore, before: Contents, encode: EncodeReports, vectors: dict[str, np.ndarray], max_rounds: int
+) -> dict[str, Report]:
     """Encodes reports that other processes have written during the update; returns them by id."""
     for _ in range(max_rounds):
         now = Contents.of(store)
         changed = _changed(before, now)
         stored = store.reports(list(changed))
         later = {issue_id: stored[issue_id] for issue_id in now.reports if issue_id in changed}
-        fresh = [report for report in later.values() if report not in vectors]
-        vectors.add(fresh, as_table(fresh))
+        fresh = [report for report in later.values() if report.content_hash not in vectors]
+        _encode(encode, fresh, as_table(fresh), vectors)
         if not fresh:
             break
     return later
