@@ -65,7 +65,7 @@ class CommentClient:
         token: A token with permission to write issues.
         api_url: Address of the API.
         timeout_s: How long an answer may pause, in seconds.
-        deadline_s: How long an attempt to post a comment may take, with all its calls, in seconds.
+        deadline_s: How long an attempt may take, with all its calls, in seconds.
     """
 
     def __init__(
@@ -179,12 +179,7 @@ class Outbox:
 
     A comment with a POST of unknown result rests for ``result_wait_s``, as GitHub may still create it. The time of the
     POST is on disk, so this also holds if the process is killed. While the process runs, the wait is measured by the
-    monotonic clock, since the time of day may be set.
-
-    Args:
-        table: The open table of events.
-        first_wait_s: Seconds until the second attempt; each further wait is twice as long.
-        result_wait_s: Seconds that a comment rests after a POST of unknown result.
+    monotonic clock, since the time of day may be set. Waits between attempts begin at ``first_wait_s`` and double.
     """
 
     def __init__(

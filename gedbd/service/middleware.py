@@ -45,14 +45,7 @@ class RequestGuard:
     """Checks host name, token, content type and size of a request, and reads its whole body before any route runs.
 
     Starlette's ``TrustedHostMiddleware`` answers with plain text instead of JSON with ``detail``, and without the
-    security headers.
-
-    Args:
-        app: What answers the requests that pass.
-        token: Token in ``Authorization: Bearer``; None if no token is needed.
-        names: Host names of the service besides those of this machine; ``*`` allows any.
-        max_body_bytes: Maximum size of one body.
-        timeout_s: How long a client may take to send a body, in seconds.
+    security headers. The arguments are those of ``Settings``.
     """
 
     def __init__(

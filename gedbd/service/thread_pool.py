@@ -30,9 +30,6 @@ class BoundedThreadPool:
         waiting: Number of calls that may wait for a thread.
         timeout_s: How long a call waits for its result, in seconds.
         name: What the calls are, as in the names of the settings.
-
-    Attributes:
-        unfinished: The calls that run or wait for a thread.
     """
 
     def __init__(self, at_once: int, waiting: int, timeout_s: float, name: str = "searches") -> None:

@@ -358,13 +358,8 @@ def _cure(folder: Path) -> str:
 def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
     """Adds, updates and deletes reports until the index equals the corpus; links from other sources stay.
 
-    All changes are one transaction. Changes that other processes make during the update are newer, and stay.
-
-    Args:
-        store: The index.
-        corpus: All reports.
-        model: The model; if it or the version of the terms is new, all reports are written again.
-        encode: Returns ``(B, D)`` unit rows of B reports.
+    All changes are one transaction. Changes that other processes make during the update are newer, and stay. If the
+    model or the version of the terms is new, all reports are written again.
 
     Raises:
         ValueError: If another process has replaced the model during the update.

@@ -266,16 +266,12 @@ def _cluster(members: Mapping[int, list[int]], groups: Sequence[int], probabilit
 
 
 def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[list[int]]:
-    """Complete-link clustering of sparse pairs.
+    """Complete-link clustering of P pairs of different items, each pair once in any order.
 
     Agglomerative clustering: merges the two clusters with the highest probability until no pair is left. The
     probability of two clusters is the lowest of all pairs between them, and 0 if one of these is missing. Of equal
     probabilities, the clusters with the lowest members come first. Time and memory are proportional to the number of
     pairs, not to the square of the items.
-
-    Args:
-        pairs: P pairs of different items, each pair once in any order.
-        probability: The probability of each pair.
 
     Returns:
         The clusters of two or more items, each ascending, in the order of their lowest members.

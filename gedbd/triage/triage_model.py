@@ -129,14 +129,10 @@ def confidence_features(features: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.ndarray]:
-    """Trains and calibrates on the same reports by cross-fitting.
+    """Trains and calibrates on the first matches of reports of one or several trackers by cross-fitting.
 
     Each fold is scored by trees that are trained on the other folds. Isotonic regression is fitted on these outputs for
     the best match of each report. The final trees are trained on all folds and share this calibration.
-
-    Args:
-        matches: First matches of reports of one or several trackers.
-        seed: Seed of the trees.
 
     Returns:
         The confidence, and the probability of each match by the trees that were not trained on its fold, ``(B,)``.

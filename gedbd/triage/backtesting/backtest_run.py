@@ -404,15 +404,10 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
 
 
 def with_judgements(targets: pd.DataFrame, suggestions: Suggestions, verdict: np.ndarray) -> pd.DataFrame:
-    """Adds the precision with verdicts to the table of targets.
+    """Adds the precision with verdicts, ``(B,)`` of ``verdicts_of``, to the table of targets.
 
     A suggestion with a verdict is right if it was accepted. Without a verdict, suggestions count as marked, and unknown
     ones are ignored. Intervals are over duplicate groups, which accepted pairs join.
-
-    Args:
-        targets: See ``targets_table``.
-        suggestions: The best matches of the table.
-        verdict: ``(B,)``, see ``verdicts_of``.
 
     Returns:
         The table with ``judgements`` (suggestions with a verdict), ``judgements_marked`` (those marked as duplicates),

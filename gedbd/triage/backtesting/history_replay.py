@@ -168,11 +168,7 @@ def _best_groups(rankers: Mapping[int, ReportRanker], query: Replayed) -> np.nda
 
 
 def unknown_reasons(matches: pd.DataFrame, corpus: Corpus) -> np.ndarray:
-    """The reasons why matches that are not marked as duplicates may be duplicates.
-
-    Args:
-        matches: ``query`` and ``candidate`` (rows of the reports), and ``right`` (marked as duplicates).
-        corpus: The reports.
+    """The reasons why matches (``query``, ``candidate``, ``right``) that are not marked may be duplicates.
 
     Returns:
         ``(B,)`` texts: ``UNNAMED_ORIGINAL`` if the query was closed as a duplicate of a report that the export does not

@@ -88,16 +88,8 @@ FEATURES = ", ".join(FeatureRow._fields)
 class IndexStore(SqliteFile, ReportStore):
     """One index file. Several threads and processes may share it; they see complete changes only.
 
-    Every method raises ``StoreUnavailable`` if the file cannot be used.
-
-    The file logs what was changed. Changes are numbered 1, 2, 3, ...; triggers write them.
-
-    Args:
-        path: The file.
-        create: Create it if there is none.
-        timeout_s: How long to wait for a lock that another process has.
-        must_stay: See ``SqliteFile``.
-        read_only: See ``SqliteFile``.
+    Every method raises ``StoreUnavailable`` if the file cannot be used. The file logs what was changed; triggers number
+    the changes 1, 2, 3, .... For the arguments see ``SqliteFile``.
 
     Raises:
         ValueError: If it is not an index, has another format, is damaged, or cannot be opened.

@@ -173,13 +173,9 @@ class FoundTermQuery(TermQuery):
 
 
 class FoundReports(FeatureStore):
-    """The features of the reports that were found, with the statistics of all reports.
+    """The features of the reports that were found, in the order of keys, with the statistics of all reports.
 
-    Args:
-        search: Asks the server.
-        component: That of the query.
-        rows: The reports, see ``FEATURES``, in the order of keys.
-        codes: ``(R,)`` codes of each of ``FIELDS``.
+    ``component`` is that of the query; ``codes`` are those of each of ``FIELDS``, ``(R,)``.
     """
 
     def __init__(
@@ -258,10 +254,6 @@ class SharedState:
 
 class SharedStore:
     """An open index on a server, as ``FolderStore``, without a copy of the reports in this process.
-
-    Args:
-        url: The address, ``postgresql://user@host:port/database``.
-        load_model: Loads the encoder and the model that are stored there.
 
     Raises:
         ValueError: If the address is invalid, the server cannot be used, there is no index, or its model is damaged.

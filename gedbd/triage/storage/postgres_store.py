@@ -211,8 +211,6 @@ class Totals:
 class PostgresStore(ReportStore):
     """One index. Threads, processes and machines may share it; they see complete changes only.
 
-    Every method raises ``StoreUnavailable`` if the server cannot be used.
-
     Args:
         url: See ``ServerConnections``.
         create: Whether there may be no index yet.
