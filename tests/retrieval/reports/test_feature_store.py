@@ -107,6 +107,14 @@ def test_groups_grow_as_connected_components(seed):
         }
 
 
+def test_groups_stay_connected_without_a_report():
+    groups = KnownGroups.of(np.array([0, 1, 0, 1, 4, 0]))  # 0, 2 and 5 are duplicates, and 1 and 3
+    left = groups.without(np.array([True, False, False, False, True, False]))
+    assert left.group.tolist() == [0, 1, 0, 1]  # of 1, 2, 3 and 5
+    assert {number: rows.tolist() for number, rows in left.members.items()} == {0: [0, 2], 1: [1, 3]}
+    assert left.size.tolist() == [2, 2, 0, 0]
+
+
 DIM = 24
 
 
