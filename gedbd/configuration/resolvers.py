@@ -79,23 +79,23 @@ def started() -> str:
 
 
 def _own(above: Path) -> Path:
-    """A folder named after the start; while a command runs, one that the command has created."""
+    """A folder named after the start; while a command runs, one that the command has created.
+
+    Under torchrun the first process creates it and shares its name.
+    """
     if _created is None:
         return above / started()
-    if above not in _created:
-        _created[above] = above / _slurm_step() if _slurm_step() else _agreed(above)
+    if above in _created:
+        return _created[above]
+    if _slurm_step():
+        _created[above] = above / _slurm_step()
+    elif (store := _torchrun_store()) is None:
+        _created[above] = _create(above, started())
+    else:
+        if os.environ["RANK"] == "0":
+            store.set(f"gedbd/{above}", _create(above, started()).name)
+        _created[above] = above / str(store.get(f"gedbd/{above}").decode())
     return _created[above]
-
-
-def _agreed(above: Path) -> Path:
-    """A folder created by this command; under torchrun the first process creates it and shares its name."""
-    store = _torchrun_store()
-    if store is None:
-        return _create(above, started())
-    key = f"gedbd/{above}"
-    if os.environ["RANK"] == "0":
-        store.set(key, _create(above, started()).name)
-    return above / str(store.get(key).decode())
 
 
 def _create(above: Path, name: str) -> Path:

@@ -346,17 +346,13 @@ def over_option(table: pd.DataFrame, option: str, metric: str) -> Figure:
     for index, (model, rows) in enumerate(table.groupby("model", sort=False)):
         # Lines are shifted, so that error bars do not overlap.
         x = rows[option].map(values.index) + 0.02 * index
-        draw_intervals(axis, x, rows, metric, label=str(model), **line_options(index))
+        ends = np.stack([rows[metric] - rows[f"{metric}_low"], rows[f"{metric}_high"] - rows[metric]])
+        # Rounding may make the end of an empty interval negative.
+        options = {"capsize": 3, "marker": "o", "label": str(model), **line_options(index)}
+        axis.errorbar(x, rows[metric], yerr=ends.clip(0), **options)
     axis.set(title=f"{metric_name(metric)} over {option}", xlabel=option, ylabel=metric_name(metric))
     axis.set_xticks(range(len(values)), labels=[str(value) for value in values])
     return finish_figure(figure, wide=True)
-
-
-def draw_intervals(axis: Axes, x: pd.Series, table: pd.DataFrame, name: str, **options: Any) -> None:
-    """A line of a column with its intervals as error bars."""
-    ends = np.stack([table[name] - table[f"{name}_low"], table[f"{name}_high"] - table[name]])
-    # Rounding may make the end of an empty interval negative.
-    axis.errorbar(x, table[name], yerr=ends.clip(0), capsize=3, marker="o", **options)
 
 
 def tsne_projection(table: pd.DataFrame) -> Figure:

@@ -222,12 +222,12 @@ def _pair_counts(
 
 def _mean_f1(counts: Sequence[np.ndarray]) -> np.ndarray:
     """F1 of each run from what ``_pair_counts`` returns, and its mean over the runs."""
-    return np.asarray(np.mean([_f1(*counts[start : start + 3]) for start in range(0, len(counts), 3)], axis=0))
-
-
-def _f1(hits: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    both = predicted.sum(axis=-1) + positive.sum(axis=-1)
-    return np.asarray(2 * hits.sum(axis=-1) / np.where(both > 0, both, 1))  # 0 without any positive
+    values = []
+    for start in range(0, len(counts), 3):
+        hits, predicted, positive = (count.sum(axis=-1) for count in counts[start : start + 3])
+        both = predicted + positive
+        values.append(np.asarray(2 * hits / np.where(both > 0, both, 1)))  # 0 without any positive
+    return np.asarray(np.mean(values, axis=0))
 
 
 def _sums(values: np.ndarray, cluster: np.ndarray) -> np.ndarray:

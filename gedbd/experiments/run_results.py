@@ -7,7 +7,6 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -55,14 +54,6 @@ PREDICTION_COLUMNS = (
 )
 
 
-class ResultTables(NamedTuple):
-    """What is derived from an evaluation result."""
-
-    predictions: pd.DataFrame  # scored pairs with ``predicted`` and ``group``
-    tables: dict[str, pd.DataFrame]  # ``results``, ``ranking`` (with a suffix for further protocols) and ``examples``
-    audit: dict[str, float]  # the leak audit
-
-
 @stage("write tables and figures")
 def report(
     folder: Path, result: EvaluationResult, console: Console, loggers: list[Logger], encoder: str | None = None
@@ -71,30 +62,24 @@ def report(
 
     ``encoder`` names the run's encoder in figures; None for a baseline.
     """
-    derived = derive_tables(result)
-    model = ", ".join(filter(None, (encoder, result.name_of(next(iter(result.methods))))))
-    figures = result_figures(result, derived.predictions, folder / "metrics.csv", model)
-    write_results(folder, result, derived, figures)
-    show_results(console, result, derived)
-    about = {"folder": folder, "corpus": result.corpus.name, "part": result.part}
-    record(**about, **derived.tables, leak=derived.audit)
-    print_path(console, "predictions, tables and figures:", folder)
-    log_files(loggers, folder, derived.tables, figures)
-    for logger in loggers:
-        if isinstance(logger, WandbLogger):
-            logger.log_metrics({f"leak/{name}": value for name, value in derived.audit.items()})
-    return derived.tables
-
-
-def derive_tables(result: EvaluationResult) -> ResultTables:
-    """Computes the tables of a result."""
     predictions = _with_groups(result)
     tables = {"results": compare_methods(predictions, result.part, result.methods, result.threshold)}
     for protocol, rankings in result.rankings.items():
         tables[f"ranking{file_suffix(protocol)}"] = compare_rankings(rankings, result.corpus.group)
     examples = example_pairs(predictions, result.part)
     tables["examples"] = with_urls(examples, result.corpus.reports, ("id_1", "id_2"))
-    return ResultTables(predictions, tables, audit_leak(result.pairs, result.parts, result.corpus.group))
+    audit = audit_leak(result.pairs, result.parts, result.corpus.group)
+    model = ", ".join(filter(None, (encoder, result.name_of(next(iter(result.methods))))))
+    figures = result_figures(result, predictions, folder / "metrics.csv", model)
+    write_results(folder, result, predictions, tables, audit, figures)
+    show_results(console, result, predictions, tables, audit)
+    record(folder=folder, corpus=result.corpus.name, part=result.part, **tables, leak=audit)
+    print_path(console, "predictions, tables and figures:", folder)
+    log_files(loggers, folder, tables, figures)
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            logger.log_metrics({f"leak/{name}": value for name, value in audit.items()})
+    return tables
 
 
 def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics: Path, model: str) -> dict[str, Figure]:
@@ -113,14 +98,21 @@ def result_figures(result: EvaluationResult, predictions: pd.DataFrame, metrics:
     return {name: name_subject(figure, subject) for name, figure in figures.items()}
 
 
-def write_results(folder: Path, result: EvaluationResult, derived: ResultTables, figures: dict[str, Figure]) -> None:
+def write_results(
+    folder: Path,
+    result: EvaluationResult,
+    predictions: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    audit: Mapping[str, float],
+    figures: Mapping[str, Figure],
+) -> None:
     """Writes tables, figures, rankings, the t-SNE projection and predictions into a run folder."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name, table in derived.tables.items():
+    for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
-    records = derived.tables["results"].to_dict("records")
+    records = tables["results"].to_dict("records")
     write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
-    write_text(folder / "leak.json", json.dumps(derived.audit, indent=2) + "\n")
+    write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
     for name, figure in figures.items():
         # evaluate writes into the folder of a finished run: a figure is replaced as a whole.
         save_figure(figure, folder / "figures" / name)
@@ -132,14 +124,19 @@ def write_results(folder: Path, result: EvaluationResult, derived: ResultTables,
     if result.tsne is not None:
         write_parquet(folder / TSNE, result.tsne)
     # The predictions come last: a run counts as finished as soon as they exist.
-    columns = [name for name in PREDICTION_COLUMNS if name in derived.predictions]
-    write_parquet(folder / PREDICTIONS, derived.predictions[columns])
+    columns = [name for name in PREDICTION_COLUMNS if name in predictions]
+    write_parquet(folder / PREDICTIONS, predictions[columns])
 
 
-def show_results(console: Console, result: EvaluationResult, derived: ResultTables) -> None:
+def show_results(
+    console: Console,
+    result: EvaluationResult,
+    predictions: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    audit: Mapping[str, float],
+) -> None:
     """Prints the tables of a result and its leak audit."""
-    tables = derived.tables
-    labels = derived.predictions.loc[derived.predictions["part"] == result.part, "label"]
+    labels = predictions.loc[predictions["part"] == result.part, "label"]
     title = f"{result.corpus.name}, {result.part}"
     pairs = f"{title}: {labels.sum()} duplicate and {(labels == 0).sum()} other pairs"
     print_table(console, with_intervals(result.with_names(tables["results"])), pairs)
@@ -151,10 +148,10 @@ def show_results(console: Console, result: EvaluationResult, derived: ResultTabl
         shown = ranking[[name for name in SHOWN_RANKING if name in ranking]]
         print_table(console, with_intervals(result.with_names(shown)), ceiling)
     print_example_pairs(console, tables["examples"])
-    values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in derived.audit.values()]
-    audited = pd.DataFrame({"": [name.replace("_", " ") for name in derived.audit], "value": values})
+    values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in audit.values()]
+    audited = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})
     print_table(console, audited, "leak audit: what test shares with training")
-    warning = leak_warning(derived.audit)
+    warning = leak_warning(audit)
     if warning:
         print_line(console, warning, style="bold red")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -51,7 +50,11 @@ def compare_runs(
         names = (str(a.folder), str(b.folder))
         joined = join_results(names, _predictions(a, method), _predictions(b, against_method))
         pairs[key] = joined.assign(run=len(pairs))
-    rows = [_row("f1", pairs, _compare_pairs)]
+
+    def compare_pairs(table: pd.DataFrame) -> Comparison:
+        return compare_f1(*(table[name].to_numpy() for name in ("value_a", "value_b", "label", "group", "run")))
+
+    rows = [_row("f1", pairs, compare_pairs)]
     for protocol in first[0].protocols:
         if any(run.queries_of(protocol) is None for run in (*first, *second)):
             continue
@@ -74,7 +77,12 @@ def compare_queries(protocol: str, tables: Mapping[Key, pd.DataFrame]) -> list[d
     columns = next(iter(tables.values()))
     rows = []
     for name in [name.removesuffix("_a") for name in map(str, columns) if name.endswith("_a")]:
-        row = _row(metric_prefix(protocol) + name, tables, partial(_compare_metric, metric=name))
+
+        def compare(table: pd.DataFrame, metric: str = name) -> Comparison:
+            means = _over_seeds(table, metric)
+            return compare_means(*(means[column].to_numpy() for column in (f"{metric}_a", f"{metric}_b", "group")))
+
+        row = _row(metric_prefix(protocol) + name, tables, compare)
         means = _over_seeds(pd.concat(tables.values()), name)
         p_value = mann_whitney(means[f"{name}_a"].to_numpy(), means[f"{name}_b"].to_numpy())
         rows.append(row | {"p_mann_whitney": p_value})
@@ -188,16 +196,6 @@ def _row(
             single = [compare(pd.concat(mine, ignore_index=True)).difference for mine in shared.values()]
             row[column] = " ".join(f"{value:+.3f}" for value in single)
     return row
-
-
-def _compare_pairs(table: pd.DataFrame) -> Comparison:
-    values = (table[name].to_numpy() for name in ("value_a", "value_b", "label", "group", "run"))
-    return compare_f1(*values)
-
-
-def _compare_metric(table: pd.DataFrame, metric: str) -> Comparison:
-    means = _over_seeds(table, metric)
-    return compare_means(*(means[name].to_numpy() for name in (f"{metric}_a", f"{metric}_b", "group")))
 
 
 def _over_seeds(table: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -56,22 +56,7 @@ class LlmCheck:
 
     Nothing is sent before a score is asked for. For the key, redirects and retries see ``ChatEndpoint``.
 
-    Args:
-        name: Short name, for messages.
-        base_url: Address of the endpoint; None takes ``OPENAI_BASE_URL``.
-        model: Name of the model there.
-        answer: ``number`` or ``yes_no``, see ``read_score``.
-        depth: Number of candidates to ask about.
-        max_characters: Length that each description is cut to.
-        max_tokens: Length of an answer; None takes the endpoint's default, as for the next two.
-        temperature: 0 for the most likely answer.
-        seed: Seed of endpoints that sample even so.
-        extra_body: Further fields of each request.
-        concurrency: Number of requests at a time.
-        timeout: Seconds to wait for data from the endpoint.
-        max_retries: Further attempts after a temporary refusal, a failure or a time-out.
-        max_calls: Number of requests in the life of this object; None for no limit.
-        cache_dir: Folder of the answers, made if absent.
+    ``conf/llm/openai.yaml`` describes the options.
 
     Raises:
         ValueError: If the key or the address is missing, ``answer`` is unknown, or the folder

@@ -1,6 +1,6 @@
 """Ranks the candidates of a query by their features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -48,7 +48,9 @@ class ReportRanker:
 
     def has_seen(self, reports: pd.DataFrame) -> bool:
         """Whether the ranker, or its base, was trained on these reports or an earlier state of their tracker."""
-        return was_trained_on(reports, self.trained_on) or (self.base is not None and self.base.has_seen(reports))
+        present = _hashes(reports) if self.trained_on else set()
+        shared = [len(present.intersection(sample)) >= MIN_SHARE * len(sample) for sample in self.trained_on if sample]
+        return any(shared) or (self.base is not None and self.base.has_seen(reports))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Scores of candidates, ``(C, F) -> (C,)``; higher is better."""
@@ -148,14 +150,6 @@ def sample_of(reports: pd.DataFrame) -> tuple[int, ...]:
     most of their samples (MinHash: Broder, 1997).
     """
     return tuple(sorted(_hashes(reports))[:SIZE])
-
-
-def was_trained_on(reports: pd.DataFrame, samples: Sequence[Sequence[int]]) -> bool:
-    """Whether the reports contain half of the reports of a sample."""
-    if not samples:
-        return False
-    present = _hashes(reports)
-    return any(len(present.intersection(sample)) >= MIN_SHARE * len(sample) for sample in samples if sample)
 
 
 def _hashes(reports: pd.DataFrame) -> set[int]:

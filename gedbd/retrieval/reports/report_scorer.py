@@ -175,15 +175,7 @@ class LearntReports(Scorer):
     All reports of a group have the score of the group. Reports that are no candidates score less than all candidates,
     in the order of their cosines.
 
-    Args:
-        dense: Its vectors are compared.
-        kind: ``boosted`` or ``linear`` learn from the training and validation pairs; ``default`` learns nothing here.
-        seed: Of the training.
-        num_seeds: See ``RankerOptions``, as for the next two.
-        base: A ranker that was trained on other trackers.
-        default_below: Number of queries below which the base itself ranks.
-        cross: A cross-encoder to train, whose scores of the first candidates are further features; None for none.
-        llm: A language model to ask about the first candidates; None for none.
+    ``conf/baseline.yaml`` describes the options of ``boosted``; some are those of ``RankerOptions``.
 
     Attributes:
         ranker_: The ranker.

@@ -1,9 +1,9 @@
 """An inverted index of reports, which can be edited and deleted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -23,11 +23,8 @@ class TermQuery:
         index: The index; what is added to it later is not found.
         state: What it holds, see ``IndexState.until``.
         before: Find and count only the first ``before`` texts; None for all.
-        order: ``(L,)`` places in ``own`` of the query's terms, in the order of its text.
-        own: See below; unknown terms score nothing.
-        times: ``(T,)`` how often the query has each.
-        frequency: See below.
-        means: The mean lengths with which the saturation of the texts was computed.
+        terms: ``(L,)`` terms of the query in the order of its text; unknown ones score nothing.
+        frequency: How many of the texts contain each of some terms.
 
     Attributes:
         own: ``(T,)`` the distinct terms, ascending.
@@ -40,19 +37,17 @@ class TermQuery:
         index: "TermIndex",
         state: IndexState,
         before: int | None,
-        order: np.ndarray,
-        own: np.ndarray,
-        times: np.ndarray,
-        frequency: np.ndarray,
-        means: Sequence[float],
+        terms: np.ndarray,
+        frequency: Callable[[np.ndarray], np.ndarray],
     ) -> None:
         self._lists, self._rows, self._common = index.lists, index.rows, index.common
         self._state, self._before = state, before
-        self._order, self.own, self._times, self.frequency = order, own, times, frequency
-        self.idf = idf_of(frequency, state.num_texts)
+        # Terms 7 3 7 are the distinct ones 3 and 7, at 1 0 1, once and twice.
+        self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
+        self.frequency = frequency(self.own)
+        self.idf = idf_of(self.frequency, state.num_texts)
         # The score of a text is the sum of the weights times the saturation of the terms.
-        self._weights = (self.idf * times).astype(np.float32)
-        self._means = means
+        self._weights = (self.idf * self._times).astype(np.float32)
 
     @cached_property
     def copy_score(self) -> float:
@@ -98,7 +93,7 @@ class TermQuery:
             self._common.add_scores(self.own[is_common], self._weights[is_common], rough)
         # The smallest and the largest ratio of a score to a rough one: where texts are 3% longer on average than when
         # the saturation was computed, scores are 0 to 3% higher.
-        ratios = [1.0, *(self._state.mean / mean for mean in self._means)]
+        ratios = [1.0, *(self._state.mean / part.mean for part in self._state.parts if len(part.rows))]
         return RoughScores(
             self._rows.in_rows(rough)[: self._before], min(ratios) * (1 - ROUNDING), max(ratios) * (1 + ROUNDING)
         )
@@ -250,9 +245,7 @@ class TermIndex(InvertedIndex):
     def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
         """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
         state, before = self.until(before)
-        own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
-        means = [part.mean for part in state.parts if len(part.rows)]
-        return TermQuery(self, state, before, order, own, times, state.frequency(own, before), means)
+        return TermQuery(self, state, before, terms, partial(state.frequency, before=before))
 
     def until(self, before: int | None) -> tuple[IndexState, int | None]:
         """The state with the first texts only; ValueError if texts were replaced or removed."""

@@ -21,8 +21,7 @@ COUNTED: dict[str, Any] = {"tokenizer": find_words, "token_pattern": None, "lowe
 class TfIdf(Scorer):
     """Cosine of TF-IDF vectors (scikit-learn), without English stop words.
 
-    Args:
-        max_characters: Length that descriptions are cut to, so that a long log does not outweigh the rest.
+    Descriptions are cut, so that a long log does not outweigh the rest.
     """
 
     def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:

@@ -71,13 +71,6 @@ class Rep(Scorer):
     For each duplicate pair of the training part, ``irrelevant`` earlier reports of other groups are drawn; gradient
     descent on log(1 + exp(rep(irrelevant) - rep(relevant))) starts from the paper's weights.
 
-    Args:
-        max_characters: Length that descriptions are cut to.
-        irrelevant: Reports drawn for each pair.
-        lr: Learning rate of the gradient descent.
-        epochs: Passes over the pairs.
-        seed: Seed of the draws and of the order of the pairs.
-
     Attributes:
         weights_: Learned weight of each feature, by name.
     """

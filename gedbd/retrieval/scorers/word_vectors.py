@@ -26,15 +26,7 @@ MAX_WORDS = 10_000  # gensim ignores what a text has beyond that, without a word
 class GensimModel(ABC):
     """Learns vectors of words or documents from the texts of a corpus, with gensim.
 
-    Args:
-        dim: Size D of a vector.
-        window: Words on each side that are read with a word.
-        min_count: Words that are rarer in the whole corpus are ignored.
-        negative: Words drawn as negatives for each word.
-        sample: Words that are a larger share of all words are read less often; 0 reads all.
-        epochs: Passes over the corpus.
-        max_characters: Length that descriptions are cut to.
-        seed: Seed of the training.
+    ``conf/baseline.yaml`` describes the options; D below is ``dim``.
 
     Attributes:
         vocabulary_: Numbers of the words.

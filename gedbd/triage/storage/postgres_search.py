@@ -159,8 +159,7 @@ class FoundTerms(TermIndex):
 
     def query(self, terms: np.ndarray, before: int | None = None) -> "FoundTermQuery":
         """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
-        own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
-        return FoundTermQuery(self, self._state, None, order, own, times, self.frequency(own), [])
+        return FoundTermQuery(self, self._state, None, terms, self.frequency)
 
 
 class FoundTermQuery(TermQuery):

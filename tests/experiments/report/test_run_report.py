@@ -85,7 +85,7 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
     readme.write_text("before\n<!-- report: Leak audit -->\nold\n<!-- end -->\nafter\n")
     report_runs([runs], runs / "new" / "page", readme, "Runs", "gedbd report runs")
     page = (runs / "new" / "page" / "report.md").read_text()
-    for title in ("Leak audit", "Ranking: ", "Ranking in the test pool: ", "Pairs: "):
+    for title in ("Leak audit", "Ranking by earlier: ", "Ranking by test pool: ", "Pairs: "):
         assert f"## {title}" in page
     for title in ("By labels.fraction: ", "Training", "t-SNE projection of reports"):
         assert f"## {title}" in page
