@@ -2,56 +2,42 @@
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
 
 import pytest
+from git_repository import FastImport, Repository, git
 from rich.console import Console
 from rich.text import Text
 from run_commands import commands_in
 from small_repository import make_repository
 
-from gedbd.localization.change_ranking.change_ranker import default_ranker
 from gedbd.localization.locating import repository_index
 from gedbd.localization.locating.answering import print_located
 from gedbd.localization.locating.located_files import LocatedFile
 from gedbd.localization.locating.repository_index import Located
-from gedbd.localization.locating.tracker_ranker import TrackerRanker
 from gedbd.triage.answer import report_from_text
 
 pytestmark = pytest.mark.integration
 
-START = 1_700_000_000  # 2023-11-14T22:13:20Z
 PARSER = b"class QuotedParser {\n    void parseQuoted() { delimiter(); }\n}\n"
 REPORT = "Quoted values are cut: parseQuoted of QuotedParser drops the delimiter"
 HOSTILE = b"\x1b[31m[bold]QuotedParser[/bold] \x1b]0;title\x07"
 COMMITS = (
-    (b"Begin the project", "README", b"a project\n"),
-    (b"Parse quoted values", "src/QuotedParser.java", PARSER),
-    (HOSTILE, "src/[red]x.java", HOSTILE + b"\n" + b"x" * 3000 + b" QuotedParser\n"),
-    (b"Print tables", "src/TablePrinter.java", b"class TablePrinter { }\n"),
+    (b"Begin the project", {"README": b"a project\n"}),
+    (b"Parse quoted values", {"src/QuotedParser.java": PARSER}),
+    (HOSTILE, {"src/[red]x.java": HOSTILE + b"\n" + b"x" * 3000 + b" QuotedParser\n"}),
+    (b"Print tables", {"src/TablePrinter.java": b"class TablePrinter { }\n"}),
 )
-
-
-def git(*words, stream=None):
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    subprocess.run(["git", *map(str, words)], input=stream, check=True, capture_output=True, env=variables)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A work tree's bare repository of four commits, one of them with hostile texts, and an empty one."""
     folder = tmp_path_factory.mktemp("locate")
-    git("init", "-q", "--bare", "--initial-branch=main", folder / "project.git")
-    git("init", "-q", "--bare", "--initial-branch=main", folder / "empty.git")
-    stream = bytearray()
-    for number, (message, path, content) in enumerate(COMMITS, start=1):
-        stream += b"commit refs/heads/main\nmark :%d\ncommitter A U Thor <author@example.org> " % number
-        stream += b"%d +0000\ndata %d\n%s\n" % (START + number * 86_400, len(message), message)
-        stream += b'M 100644 inline "%s"\ndata %d\n%s\n' % (path.encode(), len(content), content)
-    git("-C", folder / "project.git", "fast-import", "--quiet", stream=bytes(stream))
+    Repository(folder / "project.git").add(*COMMITS)
+    FastImport().write(folder / "empty.git")
     git("clone", "-q", "--depth=1", f"file://{folder}/project.git", folder / "shallow")
     return folder
 
@@ -205,15 +191,6 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(repository_index, "_batches", pressed)
     assert run("crash", f"index={tmp_path}") == "130"
     assert capsys.readouterr().out.splitlines()[-1].startswith("interrupted; the index is kept")
-
-
-def test_a_ranker_that_is_damaged(tmp_path):
-    (tmp_path / "ranker.json").write_bytes(b"\xff")
-    with pytest.raises(ValueError, match=r"ranker\.json is damaged"):
-        TrackerRanker.read(tmp_path)
-    (tmp_path / "ranker.json").write_text(default_ranker().to_text())
-    with pytest.raises(ValueError, match=r"fixes\.json is missing"):
-        TrackerRanker.read(tmp_path)
 
 
 def test_answering_imports_nothing_that_trains(made, tmp_path):

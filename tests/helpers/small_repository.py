@@ -1,10 +1,10 @@
 """A repository whose bugs are known: each module is added, broken by one commit, reported, and mended."""
 
 import csv
-import os
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from git_repository import FastImport
 
 NAMES = [
     first + second for first in ("Bar", "Cor", "Den", "Fal", "Gul", "Hon") for second in ("ber", "dak", "lin", "tov")
@@ -31,19 +31,10 @@ def history(num_bugs: int) -> list[tuple[datetime, str, str, str]]:
 
 def make_repository(folder: Path, num_bugs: int = len(NAMES)) -> list[str]:
     """A bare repository; gives the ids of its commits."""
-    stream = []
-    for number, (date, message, path, content) in enumerate(history(num_bugs), start=1):
-        stream += ["commit refs/heads/main", f"mark :{number}"]
-        stream += [f"committer Ada <ada@example.org> {int(date.timestamp())} +0000", f"data {len(message)}", message]
-        stream += [f"from :{number - 1}"] if number > 1 else []
-        stream += [f"M 100644 inline {path}", f"data {len(content)}", content]
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    run = ["git", "init", "-q", "--bare", "--initial-branch=main", str(folder)]
-    subprocess.run(run, check=True, env=variables)
-    run = ["git", "-C", str(folder), "fast-import", "--quiet", f"--export-marks={folder}/marks"]
-    subprocess.run(run, input="\n".join([*stream, ""]), text=True, check=True, env=variables)
-    marks = dict(line.split() for line in (folder / "marks").read_text().splitlines())
-    return [marks[f":{number}"] for number in range(1, 3 * num_bugs + 1)]
+    made = FastImport()
+    for date, message, path, content in history(num_bugs):
+        made.commit(message, [(path, content.encode())], date=int(date.timestamp()))
+    return made.write(folder)
 
 
 def write_reports(path: Path, num_bugs: int = len(NAMES), num_others: int = 3) -> None:

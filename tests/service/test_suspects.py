@@ -70,7 +70,7 @@ def test_the_inducing_commit_is_found_with_its_lines(client, repo):
     assert f"{NAMES[1]}Reader" in place["name"]
     assert place["commits"][0]["title"].endswith(f"{NAMES[1]}Reader")
     assert (found["files_commit"], found["num_files"], found["skipped_files"]) == (repo[1][-1], NUM_BUGS, {})
-    assert "Ada" not in answer.text
+    assert "Thor" not in answer.text
     assert "ada@example.org" not in answer.text
 
 

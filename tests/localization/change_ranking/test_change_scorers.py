@@ -1,7 +1,5 @@
 """Scorers over tables of changes, on a history of six commits: hand-made numbers, and nothing after the report."""
 
-import re
-
 import bm25s
 import numpy as np
 import pandas as pd
@@ -160,23 +158,3 @@ def test_training_pairs_reach_the_parts(tables, reports):
     ]
     with pytest.raises(ValueError, match="beyond the 2 documents"):
         scorer.fit(make_inputs(tables.commits.table[:2], reports))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: CodeBm25("code"), "field=code"),
-        (lambda: StructuredBm25(["diff"]), "diff"),
-        (lambda: StructuredBm25([]), "choose from"),
-        (lambda: FileNames("long"), "names=long"),
-        (lambda: StackTraceHits("line"), "hit=line"),
-    ],
-)
-def test_unknown_options_are_refused(make, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make()
-
-
-def test_an_empty_history(tables, reports):
-    for make in SCORERS.values():
-        assert fitted(make(), tables.commits.table[:0], reports).scores(np.arange(2)).shape == (2, 0)

@@ -143,12 +143,6 @@ def test_earlier_fixes_vote_for_their_files():
     assert not known.votes(report, START + DAY * 20, 10).any()  # not known yet at that moment
 
 
-def test_without_a_tracker_values_are_missing(history):
-    features = query_features(history, ChangeQuery("Router is slow", "", START + DAY * 20))
-    column = FILE_FEATURES.index("earlier_fixes")
-    assert np.isnan(features.files.features[:, column : column + 3]).all()
-
-
 def test_a_report_without_words_and_a_history_without_commits(history):
     features = query_features(history, ChangeQuery("", "", START + DAY * 20))
     assert not len(features.files.paths)

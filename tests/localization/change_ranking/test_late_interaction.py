@@ -92,10 +92,3 @@ def test_scoring_in_blocks_changes_nothing(inputs, monkeypatch):
     whole = scores_of(inputs, shortlist=NUM_DOCUMENTS)
     monkeypatch.setattr(late_interaction, "MAX_EXACT_TOKENS", 7)
     np.testing.assert_allclose(scores_of(inputs, shortlist=NUM_DOCUMENTS), whole, rtol=1e-6, atol=1e-6)
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(ValueError, match="precision=float8"):
-        MaxSim(vectors, precision="float8")
-    with pytest.raises(ValueError, match="shortlist=0"):
-        MaxSim(vectors, shortlist=0)

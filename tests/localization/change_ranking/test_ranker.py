@@ -1,6 +1,5 @@
 """Training of the ranker of changes, its texts, and what it answers."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -156,14 +155,6 @@ def test_extra_scores(corpus):
 def test_damaged_text(damage):
     with pytest.raises(ValueError, match="train it again"):
         ChangeRanker.from_text(damage)
-
-
-def test_text_with_other_features(trained):
-    content = json.loads(trained[1].to_text())
-    names = content["files"]["features"]
-    for change in ({"features": names[:-1]}, {"features": [*names[:-1], "age"]}, {"kind": "other"}, {"model": ["{}"]}):
-        with pytest.raises(ValueError, match="train it again"):
-            ChangeRanker.from_text(json.dumps(content | {"files": content["files"] | change}))
 
 
 def test_nothing_to_learn_from(corpus):

@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from gedbd.encoders.backend import Torch
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.localization.code_encoder.code_encoder import (
     SETTINGS_FILE,
@@ -106,18 +105,6 @@ def test_tokens_are_texts_in_their_places():
     assert pieces[0] == pieces[-1] == ""  # [CLS] and [SEP]
     assert "".join(pieces[1:]).replace(" ", "").startswith("intgetValue(")
     assert len(tokenizer) <= 320
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"backend": Torch()}, "encoder=untrained has neither weights nor a tokenizer before it is pre-trained"),
-        ({"hidden": 9}, "encoder.heads=2 must divide encoder.hidden=9"),
-    ],
-)
-def test_what_cannot_work_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        UntrainedEncoder(**SIZES | options)
 
 
 CODES = ("int f(int a) { if (a > 0) return a; }", "void g() { }", "x = y[N] + f(z, y);")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, BertForMaskedLM, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from gedbd.encoders.pretrained import tiny_backbone, tiny_tokenizer
 from gedbd.localization.code_encoder.code_inputs import (
@@ -204,14 +204,6 @@ def test_new_rows_have_the_mean_and_spread_of_the_old_ones() -> None:
     old, new = backbone.get_input_embeddings().weight.detach().tensor_split([len(tokenizer) - 103])
     assert torch.allclose(new.mean(0), old.mean(0), atol=0.3)
     assert torch.allclose(new.std(0) / old.std(0), torch.ones(32), atol=0.3)
-
-
-def test_a_language_model_grows_at_both_ends() -> None:
-    tokenizer = tiny_tokenizer()
-    backbone = tiny_backbone(8, 1, 0.1, 0, len(tokenizer))
-    model = BertForMaskedLM(backbone.config)
-    add_code_tokens(tokenizer, model)
-    assert model(torch.tensor([[len(tokenizer) - 1]])).logits.shape == (1, 1, len(tokenizer))
 
 
 def test_brackets_of_code_are_no_markers_in_a_saved_tokenizer_either(tmp_path, tokenizer) -> None:

@@ -15,7 +15,7 @@ from gedbd.localization.flow_graph.event_graph import (
     flow_edges,
     successors,
 )
-from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType, Role
+from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType
 
 
 def random_graph(rng):
@@ -66,18 +66,6 @@ def test_control_follows_paths_of_variables(seed):
         if not between and (keys[first] == NO_KEY) != (keys[last] == NO_KEY):
             expected.add((first, last, EdgeKind.SEQUENTIAL))
     assert flow_edges(keys, before) == expected
-
-
-def test_paths_lead_through_dropped_events():
-    events = Events()
-    events.add(NodeType.BEGIN, 0, 1)
-    events.add(NodeType.INTEGER, 2, 3, Role.LOCAL, 1)
-    events.frontier = [0, 1]
-    events.add(NodeType.BREAK, 4, 5)
-    events.dropped = {0, 1}
-    assert drop_events(events) == [[], [], []]
-    events.dropped = {1}
-    assert drop_events(events) == [[], [], [0]]
 
 
 def test_convergences_that_no_path_reaches_are_dropped():

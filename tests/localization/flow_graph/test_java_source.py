@@ -1,7 +1,6 @@
 """The methods of Java files, which of them a user means, and code without layout and comments."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -118,17 +117,6 @@ def test_choices_that_are_refused(name, line, message):
         choose_method(SORTER, "Sorter.java", name, line)
     with pytest.raises(ValueError, match=r"notes.txt has no method or constructor with a body: is it a Java file\?"):
         choose_method("Nothing to draw here.", "notes.txt", name, line)
-
-
-def test_files_that_are_refused(tmp_path):
-    file = tmp_path / "Large.java"
-    file.write_bytes(b"/" * 2_500_000)
-    with pytest.raises(ValueError, match=r"Large.java has 2.5 MB, more than max_megabytes=2: cut it, or raise that"):
-        read_source(file, 2)
-    with pytest.raises(ValueError, match="is a folder: name a Java file"):
-        read_source(tmp_path, 2)
-    with pytest.raises(ValueError, match=r"Nowhere.java: there is no such file"):
-        read_source(Path("Nowhere.java"), 2)
 
 
 def test_other_encodings_are_read(tmp_path):

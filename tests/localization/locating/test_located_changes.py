@@ -100,10 +100,11 @@ def test_names_words_and_dates():
 
 def test_words_of_a_tenth_of_the_commits_or_files_are_generic(make_repository, open_index):
     made = make_repository()
+    commits = []
     for number in range(60):  # each file is new, so that a commit has one; "licensed" is in few commits and many files
         message = "common" if number < 6 else "uncommon" if number < 11 else ""
-        made.add((f"{message} change", {f"src/File{number}.c": b"int line%d;\n" % number}))
-    made.add(("Add licences", {f"src/File{number}.c": b"/* licensed */\n" for number in range(6)}))
+        commits.append((f"{message} change", {f"src/File{number}.c": b"int line%d;\n" % number}))
+    made.add(*commits, ("Add licences", {f"src/File{number}.c": b"/* licensed */\n" for number in range(6)}))
     index = open_index(made)
     index.update()
     found = query_words(index.history, ChangeQuery("uncommon, common and licensed", "absent line", None))

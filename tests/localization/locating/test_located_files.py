@@ -211,7 +211,7 @@ def test_what_nobody_writes_is_left_out_and_counted(repository, open_index):
                 "src/quoted_pb2.py": code,
                 "quoted.png": b"\0\0",
                 "src/größe quoted.java": code,
-                "src/new\\nline.java": code,
+                "src/new\nline.java": code,
             },
         )
     )
@@ -230,7 +230,7 @@ def test_what_nobody_writes_is_left_out_and_counted(repository, open_index):
 def test_a_long_report_and_one_without_words(repository, open_index):
     index = open_index(repository)
     index.update()
-    long = ChangeQuery("Quoted values", "parseQuoted drops a delimiter\n" + "lorem42 ipsum.Dolor(x) \n" * 85_000)
+    long = ChangeQuery("Quoted values", "parseQuoted drops a delimiter\n" + "lorem42 ipsum.Dolor(x) \n" * 9_000)
     assert paths_of(index.locate(long))[0] == "src/QuotedParser.java"
     located = index.locate(ChangeQuery("?!", "of the"))
     assert located.files == ()
@@ -241,8 +241,8 @@ def test_the_answer_is_the_same_in_each_process(make_repository, tmp_path):
     """The order of a set of words differs between processes, and 0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1."""
     made = make_repository()
     words = [f"word{chr(97 + number)}" for number in range(26)]
-    for number in range(26):  # words of different weights
-        made.add((f"Add {number}", {f"src/File{number}.c": "\n".join(words[number:]).encode() + b"\n"}))
+    files = ({f"src/File{number}.c": "\n".join(words[number:]).encode() + b"\n"} for number in range(26))
+    made.add(*(("Add", file) for file in files))  # words of different weights
     command = [sys.executable, "-c", SCRIPT, str(made.folder), str(tmp_path / "cache"), " ".join(words)]
     told = []
     for seed in ("1", "2"):

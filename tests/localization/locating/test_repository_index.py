@@ -134,15 +134,6 @@ def test_a_damaged_index_is_made_again(repository, open_index, size):
     assert_same(index, again)
 
 
-def test_other_limits_make_another_index(repository, open_index):
-    open_index(repository).update()
-    index = open_index(repository, limits=IndexLimits(max_files=1))
-    update = index.update()
-    assert update.num_added == 4
-    assert "other options" in update.warnings[0]
-    assert any("files beyond the first 1" in warning for warning in update.warnings)
-
-
 def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index, monkeypatch):
     monkeypatch.setattr(repository_index, "MAX_BATCH_COMMITS", 1)
     monkeypatch.setattr(repository_index, "CHECKPOINT_S", 0.0)
@@ -270,11 +261,6 @@ def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, o
     assert again.update()[:3] == (2, 0, ())
     assert set(again.history.ids) == repository.ids()
     assert open_index(clone).update() == (0, 0, ())
-
-
-def test_a_partial_clone_without_any_file(clone_partly, open_index):
-    with pytest.raises(ValueError, match="no commit can be read: their objects are missing"):
-        open_index(clone_partly("--bare")).update()
 
 
 KILLED = 20

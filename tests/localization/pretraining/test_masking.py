@@ -133,15 +133,6 @@ def test_tokens_to_predict(samples, tokenizer):
     assert num_masked / num_places == pytest.approx(0.8, abs=0.08)
 
 
-def test_a_method_without_nodes_gives_no_pairs(inputs, sampler):
-    none = np.zeros((2, 0), dtype=np.int32)
-    blocks = inputs[0].blocks.copy()
-    blocks[NODE_BLOCK, 1] = 0
-    bare = type(inputs[0])(inputs[0].input_ids, blocks, CodeEdges(none, none, none, none), 0)
-    sample = sampler.sample(bare, np.random.default_rng(0))
-    assert all(pairs.ends.shape == (2, 0) for pairs in sample.pairs.values())
-
-
 def test_types_are_drawn_by_their_shares_without_the_true_one():
     shares = np.array([0.5, 0.3, 0.2])
     drawn = sample_other_classes(np.zeros(20_000, dtype=int), shares, np.random.default_rng(0))
@@ -211,11 +202,6 @@ def test_evaluation_is_the_same_with_every_seed_and_in_every_epoch(make_data):
         assert all(one.pairs[name].equal(other.pairs[name]) for name in one.pairs)
 
 
-def test_evaluation_is_the_same_without_the_other_objectives(make_data):
-    for one, other in zip(make_data().val_dataloader(), make_data(objectives=[ROLE]).val_dataloader(), strict=True):
-        assert one.pairs[ROLE].equal(other.pairs[ROLE])
-
-
 def test_training_does_not_depend_on_the_other_parts(make_data, other_inputs):
     for one, other in zip(
         make_data().train_dataloader(), make_data(methods=other_inputs).train_dataloader(), strict=True
@@ -272,7 +258,3 @@ def test_properties_of_pairs():
     # Token 6 of the code is at 4/8 of it, which is node 2 of 4: the second node after node 0.
     keys, _ = keys_of(predicted([1], alignment=([(6, 12), (6, 14)], [1, 0])), "alignment")
     assert keys.tolist() == [2, 0]
-
-
-def test_nothing_to_predict():
-    assert BaseRates([]).accuracies([predicted([])], ["mlm"])["mlm"] == pytest.approx(float("nan"), nan_ok=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pandas as pd
 import pytest
+from git_repository import FastImport
 
 from gedbd.corpora.corpus import FixedReports
 from gedbd.corpora.statistics import describe_changes
@@ -26,9 +27,9 @@ HEADER = "id,bug_id,summary,description,report_time,report_timestamp,status,comm
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory, fast_import):
+def clone(tmp_path_factory):
     """A bare repository, and the ids of its commits, the first one first."""
-    made = fast_import()
+    made = FastImport()
     for message, day, files in HISTORY:
         seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
         made.commit(message.encode(), [(path, text.encode()) for path, text in files.items()], date=seconds)

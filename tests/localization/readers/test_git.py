@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import pytest
+from git_repository import FastImport
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import describe_changes
@@ -50,8 +51,8 @@ ADDED, REASONS = "only additions", ("no source file", "only comments, blank line
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory, fast_import):
-    made = fast_import()
+def repository(tmp_path_factory):
+    made = FastImport()
     for message, day, files in HISTORY:
         seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
         texts = {path: lines and "".join(f"{line}\n" for line in lines).encode() for path, lines in files.items()}
@@ -130,11 +131,6 @@ def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir
     options = {"reports": reports, "suffixes": [".java"], "cache_dir": str(cache_dir)}
     monkeypatch.setattr("gedbd.localization.repository.inducing.trace_fix", None)  # a call would fail
     assert read_git(repository, **options).fingerprint == corpus.fingerprint
-
-
-def test_a_history_is_no_table_of_reports(repository, corpus):
-    with pytest.raises(ValueError, match=r"dataset\.reports: sums is a history of changes"):
-        read_git(repository, reports=corpus)
 
 
 def test_without_reports_there_are_changes_alone(repository):

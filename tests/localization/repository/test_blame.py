@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from git_repository import FastImport
 
 from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.commits import FileChange, Hunk
@@ -28,8 +29,8 @@ LAST = [*WIDE[:-1], "  int added;", "}"]
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory, fast_import):
-    made = fast_import()
+def repository(tmp_path_factory):
+    made = FastImport()
     made.commit(b"root", [("old name", text(OLD)), ("zero", b"0\n"), (b"latin-\xe9", b"1\n")], parents=[])
     made.commit(b"moved and renamed", [("old name", None), ("new\nname", text(MOVED))])
     made.commit(b"white space", [("new\nname", text(WIDE))])

@@ -75,14 +75,6 @@ def test_many_addresses_in_a_message_take_linear_time():
     assert fixes.fixes().reports == {"a" * 40: [0]}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"), [("(", "is not a regular expression"), (r"bug (\d+)", r"has no group \(\?P<ids>")]
-)
-def test_a_pattern_that_cannot_be_used_is_refused(pattern, message):
-    with pytest.raises(ValueError, match=message):
-        MessageFixes(IDS, pd.Series([pd.NaT] * len(IDS)), [pattern])
-
-
 def test_a_table_names_whole_and_abbreviated_commits():
     commits = ["abcd" + "0" * 36, "abce" + "1" * 36, "abce" + "2" * 36]
     rows = [("12", "ABCD0"), ("123", commits[1]), ("1", "abce"), ("12", "ffff"), ("9", commits[1]), ("1", "abc")]

@@ -1,9 +1,7 @@
 """Histories with the odd cases of real ones, the cache of commits, and commits with a date that is too late."""
 
-import os
 import sqlite3
 import subprocess
-import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from git_repository import FastImport
 
 from gedbd.localization.repository.commit_history import MAX_LATE, CommitCache, find_late, longest_rising, read_history
 from gedbd.localization.repository.commits import NO_LIMITS, Limits
@@ -54,9 +53,9 @@ def add_commits(made):
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory, fast_import):
+def repository(tmp_path_factory):
     """The folder of a repository with odd cases, and the ids of its commits: ids[0] is that of the first."""
-    made = fast_import()
+    made = FastImport()
     add_commits(made)
     folder = tmp_path_factory.mktemp("odd") / "odd.git"
     return folder, made.write(folder)
@@ -192,25 +191,6 @@ def test_added_and_removed_lines_equal_those_of_git(repository):
 
 
 @pytest.mark.slow
-def test_memory_stays_below_the_size_of_the_largest_commit(repository):
-    tracemalloc.start()
-    assert sum(1 for _ in read_history(repository[0], limits=LIMITS)) == 22
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1_000_000  # commit 18 has a line of 2 MB
-
-
-def test_an_abandoned_history_leaves_no_process(repository):
-    for _ in read_history(repository[0]):
-        break
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    if not children.exists():
-        pytest.skip("the kernel does not list the children of a process")
-    names = [Path(f"/proc/{child}/comm").read_text().strip() for child in children.read_text().split()]
-    assert "git" not in names
-
-
-@pytest.mark.slow
 def test_the_counts_of_a_real_history(tmp_path):
     if not BUNDLE.exists():
         pytest.skip(f"{BUNDLE} is absent")
@@ -283,13 +263,6 @@ def read_again(folder, cache_dir, expected):
     return history.warnings
 
 
-def test_a_cache_that_cannot_be_written_is_a_one_line_error(repository, tmp_path):
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(ValueError, match="cache_dir"):
-        list(read_history(repository[0], cache_dir=file))
-
-
 DAY = 86_400
 
 
@@ -340,8 +313,8 @@ def test_the_longest_rising_part_is_as_long_as_by_trying_all():
         assert [numbers[position] for position in chosen] == sorted(numbers[position] for position in chosen)
 
 
-def test_descendants_of_a_late_commit_keep_their_dates(tmp_path, fast_import):
-    made = fast_import()
+def test_descendants_of_a_late_commit_keep_their_dates(tmp_path):
+    made = FastImport()
     for number, date in enumerate([DAY, 4_000_000_000, 2 * DAY, 3 * DAY]):
         made.commit(b"change", [("a", b"%d\n" % number)], date=date, parents=[number] * (number > 0))
     made.write(tmp_path / "x.git")

@@ -5,6 +5,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from git_repository import FastImport
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.localization.readers.git import read_git
@@ -24,9 +25,9 @@ def run(*arguments):
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory, fast_import):
+def repository(tmp_path_factory):
     """A clone with the files of the last commit alone can read commits 2, 4 and 6."""
-    made = fast_import()
+    made = FastImport()
     made.commit(b"one", [("a.txt", b"1\n"), ("inner/b.txt", b"b\n")], parents=[])
     made.commit(b"two", [("inner/deep/c.txt", b"c\n"), ("module", ("160000", "1" * 40))])
     made.commit(b"three", [("a.txt", b"2\n")])
@@ -70,15 +71,6 @@ def test_commits_without_their_files_are_left_out(repository, clone, tmp_path, k
         assert history.missing == {ids[0], ids[2], ids[4]}
         assert history.warnings == (WARNING.format(3),)
     assert num_objects(folder) == before
-
-
-def test_the_cure_completes_the_clone(repository, clone, tmp_path):
-    folder = clone(keeps_remote=True)
-    history = read_history(folder, cache_dir=tmp_path / "cache")
-    assert len(list(history)) == 3
-    run("-C", folder, "fetch", "-q", "--refetch", "--no-filter")
-    assert list(history) == list(read_history(repository[0]))
-    assert history.warnings == ()
 
 
 @pytest.mark.parametrize("keeps_remote", [True, False])

@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from git_repository import FastImport
 
 from gedbd.localization.repository.git_command import (
     Git,
@@ -52,8 +53,8 @@ KINDS = {"link": ("120000", b"table.dat"), "module": ("160000", SUBMODULE)}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, fast_import):
-    made = fast_import()
+def folder(tmp_path_factory):
+    made = FastImport()
     attributes = {".gitattributes": RULES, "inner/.gitattributes": b"told.txt linguist-vendored\n"}
     files = {**attributes, **SOURCES, **OTHERS, **KINDS}
     made.commit(files=files.items(), parents=[])
@@ -91,8 +92,8 @@ def test_the_attributes_are_those_of_the_commit(folder, tmp_path):
     assert run("-C", tmp_path / "clone", "status", "--short", "-uno") == "M .gitattributes"  # its index is untouched
 
 
-def test_names_that_are_not_ascii(tmp_path, fast_import):
-    made = fast_import()
+def test_names_that_are_not_ascii(tmp_path):
+    made = FastImport()
     rules = "größe.txt linguist-generated\n".encode()
     files = [(".gitattributes", rules), ("größe.txt", b""), (b"latin-\xe9", b"x"), ("two\nlines", b""), ("a b", b"")]
     made.commit(files=files, parents=[])

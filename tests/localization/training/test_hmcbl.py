@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,13 +85,6 @@ def test_late_interaction_projects_each_token(change_corpus):
         np.testing.assert_allclose(vector, own / np.linalg.norm(own), atol=2e-3)
 
 
-def test_late_interaction_takes_one_process(change_corpus):
-    system, _ = make_system(change_corpus, similarity="max_sim")
-    system.trainer = SimpleNamespace(world_size=2)
-    with pytest.raises(ValueError, match=r"set trainer\.devices=1"):
-        system.setup("fit")
-
-
 def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
     system, data = make_system(change_corpus)
     network = system.network
@@ -142,13 +134,6 @@ def test_a_level_is_left_out(change_corpus, off):
     losses = system.network.losses(next(iter(data.train_dataloader())), lambda rows: rows, fill_banks=True)
     assert set(losses) == {"feature", "model", "bank"} - {off}
     assert any("twin" in name for name in system.state_dict()) == (off != "bank")
-
-
-def test_without_projected_losses_the_projectors_are_not_trained(change_corpus):
-    system, data = make_system(change_corpus, model_level=0, bank_level=0)
-    encoded = system.encode("reports", data.reports, data.val_rows)
-    assert system.pooled(encoded) is encoded.features
-    assert not any(weight.requires_grad for tower in system.towers for weight in tower.projector.parameters())
 
 
 def test_encoding_does_not_depend_on_the_batch(change_corpus, whole):

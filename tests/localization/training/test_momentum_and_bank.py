@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from gedbd.localization.training.hmcbl import HmcblOptions
 from gedbd.localization.training.hmcbl_network import (
     EMPTY,
     BankKeys,
@@ -107,8 +106,3 @@ def test_twin_moves_by_the_momentum_and_copies_buffers(momentum):
 def test_mistakes_are_told(options, message):
     with pytest.raises(ValueError, match=message):
         HmcblSettings(**options)
-
-
-def test_what_is_trained_by_tokens_is_ranked_by_them():
-    with pytest.raises(ValueError, match=r"set task\.model\.max_sim=true"):
-        HmcblOptions(settings=HmcblSettings(similarity="max_sim"))

@@ -156,11 +156,6 @@ def test_a_pretraining_that_has_finished_is_not_repeated(tmp_path):
     assert PRETRAINING.encoder(None, tmp_path, None) == tmp_path / "pretraining" / "encoder"
 
 
-def test_a_row_of_table3_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=r"task\.pretraining\.row=edges is unknown: choose from nodes, all"):
-        FirstPretraining("src", "edges", {"nodes": {}, "all": {}}, {}, [])
-
-
 @pytest.mark.parametrize(
     ("compared", "options", "message"),
     [
@@ -200,10 +195,3 @@ def test_each_row_of_table3_pretrains_and_localizes(call, tmp_path):
     objectives = [set(pd.read_csv(folder / f"{job}/pretraining/objectives.csv")["objective"]) for job in range(3)]
     assert objectives[0] == objectives[1] == {"mlm", "alignment", "edge"}
     assert objectives[2] == {"mlm", "alignment", "edge", "type", "role"}
-
-
-@pytest.mark.slow
-def test_another_kind_of_dataset_is_refused_before_it_is_read(call, localization_folder):
-    message = r"bugs\.csv: this is a table of reports, but this task needs a history of changes"
-    with pytest.raises(SystemExit, match=message):
-        call("dataset=csv", f"dataset.path={localization_folder}/bugs.csv")
