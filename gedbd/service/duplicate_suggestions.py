@@ -133,7 +133,7 @@ def suggest_duplicates(
     return Suggestion(report.issue_id, named, comment_text(named, target.evidence, is_list), is_list=is_list)
 
 
-def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool = False) -> str:
+def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool) -> str:
     """The comment in Markdown, with the hidden marker."""
     best, *rest = map(_described, named)
     evidence = escape_markdown(evidence)

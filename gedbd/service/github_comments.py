@@ -177,23 +177,21 @@ class OutboxComment(NamedTuple):
 class Outbox:
     """Keeps comments on disk until they are posted, at most one for each issue.
 
-    A comment with a POST of unknown result rests for ``result_wait_s``, as GitHub may still create it. The time of the
+    A comment with a POST of unknown result rests for ``RESULT_WAIT_S``, as GitHub may still create it. The time of the
     POST is on disk, so this also holds if the process is killed. While the process runs, the wait is measured by the
-    monotonic clock, since the time of day may be set. Waits between attempts begin at ``first_wait_s`` and double.
+    monotonic clock, since the time of day may be set. Waits between attempts begin at ``FIRST_WAIT_S`` and double.
     """
 
-    def __init__(
-        self, table: EventTable, first_wait_s: float = FIRST_WAIT_S, result_wait_s: float = RESULT_WAIT_S
-    ) -> None:
+    def __init__(self, table: EventTable) -> None:
         self.table = table
-        self.first_wait_s = first_wait_s
-        self.result_wait_s = result_wait_s
+        self.first_wait_s = FIRST_WAIT_S
+        self.result_wait_s = RESULT_WAIT_S
         now = time.time()
         begun = "SELECT name, posted_at FROM events WHERE kind = 'comment' AND state = 'pending' AND posted_at > 0"
         self._rests_until: dict[str, float] = {}  # by the monotonic clock
         for name, posted_at in table.query(begun):
-            # At most result_wait_s: the clock may have been set back.
-            rest_s = min(posted_at + result_wait_s - now, result_wait_s)
+            # At most so long: the clock may have been set back.
+            rest_s = min(posted_at + self.result_wait_s - now, self.result_wait_s)
             self._rests_until[name] = time.monotonic() + rest_s
 
     def put(self, comment: OutboxComment) -> bool:

@@ -127,39 +127,24 @@ def test_what_is_read_in_one_moment_is_of_one_moment(tmp_path, reader):
     assert mine.changes != before
 
 
-def test_an_address_is_stored_without_reading_the_report_again(tmp_path, reader):
-    reports = [some_report(number) for number in range(4)]
-    fill(tmp_path, as_corpus(reports), reader)
-
-    def unwanted(rows):
-        raise AssertionError("no text has changed")
-
-    linked = as_corpus([replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:])
-    store = IndexStore(tmp_path / FILE)
-    assert synchronise(store, linked, model(), unwanted) == (0, 3, 1, 0, 0)
-    assert store.urls(["0", "3", "nobody"]) == {"0": "https://b.org/0"}
-    assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 3, 1, 0, 0)
-    assert store.urls(["0", "1"]) == {}
-
-
-def test_a_date_of_resolution_is_stored_without_reading_the_report_again(tmp_path, reader):
+def test_an_address_or_a_resolution_is_stored_without_reading_the_report_again(tmp_path, reader):
     reports = [some_report(number) for number in range(4)]
     fill(tmp_path, as_corpus(reports), reader)
     index = open_folder(tmp_path, reader)
-    assert np.isnan(index.store.state.memory.store["resolved"]).all()
 
     def unwanted(rows):
         raise AssertionError("no text has changed")
 
     day = datetime(2024, 3, 1, 12, tzinfo=UTC)
     resolved = [replace(one, resolved_at=day) for one in reports[:2]] + reports[2:]
+    linked = [replace(one, url=f"https://b.org/{one.issue_id}") for one in reports[:3]] + reports[3:]
     store = IndexStore(tmp_path / FILE)
-    assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 2, 2, 0, 0)
-    assert synchronise(store, as_corpus(resolved), model(), unwanted) == (0, 0, 4, 0, 0)
+    for corpus, counts in ((linked, (0, 3, 1, 0, 0)), (resolved, (0, 3, 1, 0, 0)), (resolved, (0, 0, 4, 0, 0))):
+        assert synchronise(store, as_corpus(corpus), model(), unwanted) == counts
+        assert store.urls(["0", "3", "nobody"]) == ({"0": "https://b.org/0"} if corpus is linked else {})
     assert store.reports(["0", "2"]) == {"0": resolved[0], "2": reports[2]}
     index.search(reports[3])
-    assert index.store.state.memory.store["resolved"].tolist() == pytest.approx(
-        [19783.5, 19783.5, np.nan, np.nan], nan_ok=True
-    )
+    expected = pytest.approx([19783.5, 19783.5, np.nan, np.nan], nan_ok=True)
+    assert index.store.state.memory.store["resolved"].tolist() == expected
     assert synchronise(store, as_corpus(reports), model(), unwanted) == (0, 2, 2, 0, 0)
     assert store.reports(["0"]) == {"0": reports[0]}
