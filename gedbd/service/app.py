@@ -24,58 +24,33 @@ from starlette.responses import JSONResponse, Response
 from gedbd.corpora.bug_report import Filters, Match, Report, check_report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.service import schemas
 from gedbd.service.duplicate_suggestions import count_outcomes
 from gedbd.service.forgetting import forget_beside
 from gedbd.service.middleware import Metrics, MetricsMiddleware, RequestGuard
-from gedbd.service.schemas import (
-    ERROR_RESPONSES,
-    MAX_REPORTS,
-    MAX_SUGGESTIONS,
-    ONE_REPORT,
-    REPORT_LIST,
-    AddResponse,
-    DeleteResponse,
-    ErrorResponse,
-    FeedbackRequest,
-    FeedbackResponse,
-    HealthResponse,
-    IssueId,
-    LocateRequest,
-    LocateResponse,
-    MatchResponse,
-    ReportCreate,
-    Responses,
-    SearchRequest,
-    SearchResponse,
-    SuggestionResponse,
-    SuggestionsResponse,
-    TargetResponse,
-    UnlinkResponse,
-    WithdrawResponse,
-)
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook import Webhook, as_unavailable, webhook_router
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
-locate_router = APIRouter(responses=ERROR_RESPONSES)
-suggestions_router = APIRouter(responses=ERROR_RESPONSES)
-NO_REPORT: Responses = {404: {"model": ErrorResponse, "description": "No such report"}}
-NO_FEEDBACK: Responses = {404: {"model": ErrorResponse, "description": "No feedback on these reports"}}
-NO_LINK: Responses = {404: {"model": ErrorResponse, "description": "No such link"}}
+locate_router = APIRouter(responses=schemas.ERROR_RESPONSES)
+suggestions_router = APIRouter(responses=schemas.ERROR_RESPONSES)
+NO_REPORT: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No such report"}}
+NO_FEEDBACK: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No feedback on these reports"}}
+NO_LINK: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No such link"}}
 FORGET = (
     "Erase everything about the report, stored or not, from all files of the index: its words, links and vector, all"
     " feedback that names it, and waiting events and comments. Only its id stays, so that no old event of GitHub"
     " restores it. This cannot be undone. A later export or event that contains the report adds it again."
 )
-router = APIRouter(responses=ERROR_RESPONSES)
-public_router = APIRouter(responses=ERROR_RESPONSES)  # needs no token
+router = APIRouter(responses=schemas.ERROR_RESPONSES)
+public_router = APIRouter(responses=schemas.ERROR_RESPONSES)  # needs no token
 log = logging.getLogger("gedbd")
-ReportList = Annotated[list[ReportCreate], Field(min_length=1, max_length=MAX_REPORTS)]
+ReportList = Annotated[list[schemas.ReportCreate], Field(min_length=1, max_length=schemas.MAX_REPORTS)]
 # Chosen by the JSON type, so that an error names the fields of the one that was sent, not those of both.
 ReportOrList = Annotated[
-    Annotated[ReportCreate, Tag(ONE_REPORT)] | Annotated[ReportList, Tag(REPORT_LIST)],
-    Discriminator(lambda sent: REPORT_LIST if isinstance(sent, list) else ONE_REPORT),
+    Annotated[schemas.ReportCreate, Tag(schemas.ONE_REPORT)] | Annotated[ReportList, Tag(schemas.REPORT_LIST)],
+    Discriminator(lambda sent: schemas.REPORT_LIST if isinstance(sent, list) else schemas.ONE_REPORT),
 ]
 PAGE_DIR = Path(__file__).parent / "page"
 # Read once: no request ever names a path on disk.
@@ -127,19 +102,19 @@ class Service:
             self.metrics.feedback.labels(event.verdict).inc()
         return recorded
 
-    def suggestions(self, limit: int) -> SuggestionsResponse:
+    def suggestions(self, limit: int) -> schemas.SuggestionsResponse:
         """The suggestions of the webhook with their current outcomes, the newest first."""
         webhook = self.webhook
         assert webhook is not None  # the route exists only with a webhook
         judged = webhook.record.judge(self.index, webhook.feedback)
         counts = count_outcomes(judged)
         latest = [suggestion for suggestion in judged if suggestion.named][::-1][:limit]
-        return SuggestionsResponse(
+        return schemas.SuggestionsResponse(
             mode=webhook.suggest,
             how_to_write=webhook.how_to_write(),
             statement=counts.sentence,
             **asdict(counts),
-            suggestions=[SuggestionResponse.model_validate(asdict(suggestion)) for suggestion in latest],
+            suggestions=[schemas.SuggestionResponse.model_validate(asdict(suggestion)) for suggestion in latest],
         )
 
     def withdraw_feedback(self, report: str, candidate: str) -> bool:
@@ -198,7 +173,7 @@ ServiceDependency = Annotated[Service, Depends(get_service)]
 
 
 @router.post("/api/search")
-async def search(query: SearchRequest, service: ServiceDependency) -> SearchResponse:
+async def search(query: schemas.SearchRequest, service: ServiceDependency) -> schemas.SearchResponse:
     """Finds the duplicate groups that a report may belong to, the best first, and explains each match.
 
     `issue_id` without any other field of a report stands for the stored report, which is left out of its own matches.
@@ -207,14 +182,14 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
     matches = await service.searches.run(service.search, query.to_report(), query.top_k, filters)
     index = service.index
     target = index.target  # read once: an index that is replaced meanwhile may bring another one
-    return SearchResponse(
+    return schemas.SearchResponse(
         tracker=index.name,
         reports=len(index),
         threshold=target.suggest_from,
-        target=TargetResponse(**asdict(target), statement=target.statement),
+        target=schemas.TargetResponse(**asdict(target), statement=target.statement),
         list_statement=index.list_target.list_statement([match.probability for match in matches]),
         matches=[
-            MatchResponse.model_validate(
+            schemas.MatchResponse.model_validate(
                 {**vars(match), "suggested": target.is_reached([match.probability])}, from_attributes=True
             )
             for match in matches
@@ -223,15 +198,15 @@ async def search(query: SearchRequest, service: ServiceDependency) -> SearchResp
 
 
 @router.post("/api/reports")
-async def add(reports: Annotated[ReportOrList, Body()], service: ServiceDependency) -> AddResponse:
+async def add(reports: Annotated[ReportOrList, Body()], service: ServiceDependency) -> schemas.AddResponse:
     """Adds or updates one report or a list of reports. They are on disk when the response is sent."""
     received = reports if isinstance(reports, list) else [reports]
     stored = [report.to_report() for report in received]
-    return AddResponse(reports=await service.changes.run(service.index.add, stored))
+    return schemas.AddResponse(reports=await service.changes.run(service.index.add, stored))
 
 
 @router.get("/api/reports/{issue_id:path}", responses=NO_REPORT)
-async def get(issue_id: IssueId, service: ServiceDependency) -> Report:
+async def get(issue_id: schemas.IssueId, service: ServiceDependency) -> Report:
     """Returns a stored report with all its fields."""
     report = await service.searches.run(service.index.get, issue_id)
     if report is None:
@@ -241,44 +216,48 @@ async def get(issue_id: IssueId, service: ServiceDependency) -> Report:
 
 @router.delete("/api/reports/{issue_id:path}", responses=NO_REPORT)
 async def delete(
-    issue_id: IssueId, service: ServiceDependency, forget: Annotated[bool, Query(description=FORGET)] = False
-) -> DeleteResponse:
+    issue_id: schemas.IssueId, service: ServiceDependency, forget: Annotated[bool, Query(description=FORGET)] = False
+) -> schemas.DeleteResponse:
     """Deletes a report but keeps its feedback, its links and the words of its text; `forget=true` erases them too."""
     if not await service.changes.run(service.forget if forget else service.index.delete, issue_id):
         erased = "; other data that named it was erased" if forget else ""
         raise HTTPException(404, f"report {issue_id} is not in the index{erased}")
-    return DeleteResponse(deleted=issue_id)
+    return schemas.DeleteResponse(deleted=issue_id)
 
 
 @router.post("/api/feedback")
-async def give_feedback(feedback: FeedbackRequest, service: ServiceDependency) -> FeedbackResponse:
+async def give_feedback(feedback: schemas.FeedbackRequest, service: ServiceDependency) -> schemas.FeedbackResponse:
     """Records feedback on a match. The latest feedback on a pair of reports counts; earlier feedback is kept."""
     event = FeedbackEvent(
         feedback.report.to_report(), feedback.candidate, feedback.verdict, feedback.source, feedback.who
     )
-    return FeedbackResponse(recorded=await service.changes.run(service.record_feedback, event))
+    return schemas.FeedbackResponse(recorded=await service.changes.run(service.record_feedback, event))
 
 
 @router.delete("/api/feedback", responses=NO_FEEDBACK)
-async def withdraw_feedback(report: IssueId, candidate: IssueId, service: ServiceDependency) -> WithdrawResponse:
+async def withdraw_feedback(
+    report: schemas.IssueId, candidate: schemas.IssueId, service: ServiceDependency
+) -> schemas.WithdrawResponse:
     """Withdraws the feedback on two stored reports, in either direction. The record of it is kept."""
     if not await service.changes.run(service.withdraw_feedback, report, candidate):
         raise HTTPException(404, f"there is no feedback on {report} and {candidate}")
-    return WithdrawResponse(withdrawn=(report, candidate))
+    return schemas.WithdrawResponse(withdrawn=(report, candidate))
 
 
 @router.delete("/api/links", responses=NO_LINK)
-async def unlink(report: IssueId, duplicate: IssueId, service: ServiceDependency) -> UnlinkResponse:
+async def unlink(
+    report: schemas.IssueId, duplicate: schemas.IssueId, service: ServiceDependency
+) -> schemas.UnlinkResponse:
     """Deletes all links between two reports. Links of the tracker return when the index is built again."""
     if not await service.changes.run(service.index.unlink, report, duplicate):
         raise HTTPException(404, f"no link between {report} and {duplicate}")
-    return UnlinkResponse(unlinked=(report, duplicate))
+    return schemas.UnlinkResponse(unlinked=(report, duplicate))
 
 
 @public_router.get("/api/health")
-async def health(service: ServiceDependency) -> HealthResponse:
+async def health(service: ServiceDependency) -> schemas.HealthResponse:
     """Answers while the service is up; no token is needed."""
-    return HealthResponse(
+    return schemas.HealthResponse(
         ready=True,
         reports=len(service.index),
         locates=service.suspects is not None,
@@ -293,7 +272,7 @@ async def metrics(service: ServiceDependency) -> PlainResponse:
 
 
 @locate_router.post("/api/locate")
-async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResponse:
+async def locate(query: schemas.LocateRequest, service: ServiceDependency) -> schemas.LocateResponse:
     """Finds the files that a report is about and the commits that may have introduced its bug, with matching lines."""
     finder = service.suspects
     if finder is None:
@@ -303,8 +282,8 @@ async def locate(query: LocateRequest, service: ServiceDependency) -> LocateResp
 
 @suggestions_router.get("/api/suggestions")
 async def suggestions(
-    service: ServiceDependency, limit: Annotated[int, Query(ge=1, le=MAX_SUGGESTIONS)] = 50
-) -> SuggestionsResponse:
+    service: ServiceDependency, limit: Annotated[int, Query(ge=1, le=schemas.MAX_SUGGESTIONS)] = 50
+) -> schemas.SuggestionsResponse:
     """Returns the suggestions of the webhook, also in shadow mode, with their outcomes; the newest first."""
     return await service.searches.run(service.suggestions, limit)
 
@@ -402,7 +381,7 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
 
 def _problem(loc: tuple[str | int, ...], kind: str, message: str) -> str:
     """An error of pydantic in words; ``loc`` says where the value was: ("body", "filters", "component")."""
-    path = ".".join(str(name) for name in loc[1:] if name not in (ONE_REPORT, REPORT_LIST))
+    path = ".".join(str(name) for name in loc[1:] if name not in (schemas.ONE_REPORT, schemas.REPORT_LIST))
     return f"{path or 'the request'}: {PLAIN_WORDS.get(kind, message.removeprefix('Value error, '))}"
 
 

@@ -27,6 +27,7 @@ from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.reports.report_ranker import SEEN
 from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.triage.backtesting import suggestions_page
 from gedbd.triage.backtesting.history_replay import learn
 from gedbd.triage.backtesting.judgements import (
     JUDGEMENTS,
@@ -47,17 +48,6 @@ from gedbd.triage.backtesting.measured_suggestions import (
     read_suggestions,
     tables_of,
     to_judge,
-)
-from gedbd.triage.backtesting.suggestions_page import (
-    fill_targets,
-    next_step,
-    print_targets,
-    readable_verdicts,
-    sections,
-    some_thresholds,
-    summary,
-    targets_markdown,
-    unknown_sentence,
 )
 from gedbd.triage.triage_model import TriageModel
 
@@ -109,7 +99,8 @@ def run_backtest(
     """
     corpus = prepared.corpus
     if cfg.fill:
-        fill_targets(Path(cfg.fill).read_text(), corpus.name, "")  # fails early if the comment is missing
+        # Fails early if the comment is missing.
+        suggestions_page.fill_targets(Path(cfg.fill).read_text(), corpus.name, "")
 
     def tell(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
@@ -124,13 +115,13 @@ def run_backtest(
     backtest = measure_history(cfg, corpus, prepared.parts, weights, partial(encode_corpus, cfg, corpus), tell)
     page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
     if cfg.fill:
-        table = targets_markdown(corpus.name, backtest)
-        write_text(Path(cfg.fill), fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
-    print_targets(console, backtest.tables["targets"])
-    print_line(console, f"{summary(backtest)} {unknown_sentence(backtest)}".rstrip())
+        table = suggestions_page.targets_markdown(corpus.name, backtest)
+        write_text(Path(cfg.fill), suggestions_page.fill_targets(Path(cfg.fill).read_text(), corpus.name, table))
+    suggestions_page.print_targets(console, backtest.tables["targets"])
+    print_line(console, f"{suggestions_page.summary(backtest)} {suggestions_page.unknown_sentence(backtest)}".rstrip())
     quality = f"calibration error {backtest.calibration_error:.4f}, average precision {backtest.average_precision:.3f}"
     print_line(console, f"probabilities on test, without unknown matches: {quality}")
-    print_next_step(console, *next_step(backtest.matching, os.path.relpath(folder)))
+    print_next_step(console, *suggestions_page.next_step(backtest.matching, os.path.relpath(folder)))
     record_backtest(folder, corpus.name, page, backtest)
     if warning:
         print_line(console, warning)
@@ -254,7 +245,7 @@ def write_tables(folder: Path, name: str, backtest: Backtest) -> None:
     """Writes the tables as CSV files, and the targets in Markdown; ``name`` is that of the corpus."""
     for table_name, table in backtest.tables.items():
         write_csv(folder / f"{table_name}.csv", table)
-    write_text(folder / "targets.md", targets_markdown(name, backtest) + "\n")
+    write_text(folder / "targets.md", suggestions_page.targets_markdown(name, backtest) + "\n")
 
 
 def write_to_judge(folder: Path, backtest: Backtest, max_examples: int) -> str:
@@ -277,17 +268,17 @@ def write_page(
     relative = os.path.relpath(folder)
     command = f"gedbd judge run={relative}"
     encoder = read_config(folder).encoder.name if (folder / CONFIG).is_file() else ""
-    page = sections(backtest, facts.max_examples, command, verdicts, texts)
+    page = suggestions_page.sections(backtest, facts.max_examples, command, verdicts, texts)
     judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, relative, command, verdicts)
     has_pairs = any(len(table) for section in page if section.asks_verdicts for table in section.tables)
     return write_report(
         folder,
         f"Backtest: {facts.name}",
-        summary(backtest),
+        suggestions_page.summary(backtest),
         page,
         command=facts.command,
         date=datetime.fromisoformat(facts.date),
-        next_steps=[next_step(backtest.matching, relative)],
+        next_steps=[suggestions_page.next_step(backtest.matching, relative)],
         judging=judging if has_pairs else None,
         subject=f"{facts.name}: {encoder}".removesuffix(": "),
     )
@@ -311,7 +302,7 @@ def run_judge(folder: Path, file: Path | None, second: Path | None, console: Con
     backtest = Backtest(matching, pd.DataFrame(), val, test, tables)
     verdict, warnings = verdicts_of(judgements, backtest.test, corpus)
     targets = with_judgements(backtest.tables["targets"], backtest.test, verdict)
-    thresholds = some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
+    thresholds = suggestions_page.some_thresholds(backtest.tables["thresholds"], backtest.matching.target.threshold)
     backtest.tables["targets"] = targets
     backtest.tables["verdicts"] = with_judgements(thresholds[MEASURED], backtest.test, verdict)
     marked = backtest.test.best["right"].to_numpy()
@@ -319,8 +310,8 @@ def run_judge(folder: Path, file: Path | None, second: Path | None, console: Con
     write_tables(folder, facts.name, backtest)
     page = write_page(folder, backtest, facts, list(judgements.verdicts.values()), texts)
     record(folder=folder, corpus=facts.name, page=page, **backtest.tables)
-    print_targets(console, targets)
-    print_table(console, readable_verdicts(backtest.tables["verdicts"]), "With verdicts")
+    suggestions_page.print_targets(console, targets)
+    print_table(console, suggestions_page.readable_verdicts(backtest.tables["verdicts"]), "With verdicts")
     print_path(console, "verdicts of", judgements.file)
     for line in texts:
         print_line(console, line)
