@@ -79,7 +79,7 @@ class BestTask:
         self.baselines = baselines
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """See ``Task.train``; returns validation's MRR with the ranker on top."""
+        """Trains, ranks and measures; returns validation's MRR with the ranker on top."""
         if not cfg.ranking.ranker:
             raise ValueError("ranking.ranker=false: this task compares encoders by a ranker: ranking.ranker=true")
         tested = self.backtest.options(cfg, "best" if self.second_training is None else "refit")

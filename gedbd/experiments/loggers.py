@@ -143,8 +143,8 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
                 labels = describe_job(cfg, folder, job_type)
                 logger = opened.enter_context(_wandb_run(settings, folder, labels, bool(cfg.get("ckpt_path"))))
             else:
-                place = {"save_dir": str(folder)} if settings.get("save_dir", "") is None else {}
-                logger = instantiate(settings, **place)
+                folder_option = {"save_dir": str(folder)} if settings.get("save_dir", "") is None else {}
+                logger = instantiate(settings, **folder_option)
             if not isinstance(logger, Logger):
                 raise ValueError(f"logger.{name}._target_={settings._target_} is no logger of Lightning")
             logger.log_hyperparams(named)

@@ -133,14 +133,14 @@ def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> 
 
     ``headings`` are parts of column names and what replaces them.
     """
-    shown = table.copy()
+    renamed = table.copy()
     if headings:
         pattern = re.compile("|".join(headings))
-        shown = shown.rename(columns=lambda name: pattern.sub(lambda match: headings[match[0]], str(name)))
-    for name in shown.select_dtypes("bool").columns:
-        shown[name] = shown[name].map({True: "yes", False: ""})
-    empty = [name for name in shown.columns if (shown[name].isna() | (shown[name].astype(str) == "")).all()]
-    return shown.drop(columns=empty)
+        renamed = renamed.rename(columns=lambda name: pattern.sub(lambda match: headings[match[0]], str(name)))
+    for name in renamed.select_dtypes("bool").columns:
+        renamed[name] = renamed[name].map({True: "yes", False: ""})
+    empty = [name for name in renamed.columns if (renamed[name].isna() | (renamed[name].astype(str) == "")).all()]
+    return renamed.drop(columns=empty)
 
 
 def print_paper_table(
@@ -148,9 +148,9 @@ def print_paper_table(
 ) -> None:
     """Prints a table without its intervals, to fit 80 columns."""
     narrow = table[[column for column in table.columns if not str(column).endswith(("_low", "_high"))]]
-    shown = show(readable(narrow, headings))
-    cells = [[cell.text for cell in row] for row in shown.rows]
-    print_table(console, pd.DataFrame(cells, columns=shown.header), title)
+    formatted = show(readable(narrow, headings))
+    cells = [[cell.text for cell in row] for row in formatted.rows]
+    print_table(console, pd.DataFrame(cells, columns=formatted.header), title)
 
 
 def paper_markdown(

@@ -44,8 +44,8 @@ class Setting:
 
     def label_without(self, *names: str) -> str:
         """Its name without some of its options."""
-        shown = [name for name in self.named if self.options[name] and name not in names]
-        return ", ".join([self.base, *(option_label(name, self.options[name]) for name in shown)])
+        label_options = [name for name in self.named if self.options[name] and name not in names]
+        return ", ".join([self.base, *(option_label(name, self.options[name]) for name in label_options)])
 
     def name_of(self, method: str) -> str:
         """Display name of one of its methods; its own method has the name of the setting."""
@@ -156,7 +156,7 @@ def group_settings(runs: Iterable[Run]) -> list[Setting]:
     kinds: dict[Any, list[Run]] = {}
     for run in runs:
         kinds.setdefault((run.corpus, run.label if run.is_baseline else None), []).append(run)
-    order = {run.folder: place for place, run in enumerate(runs)}
+    order = {run.folder: position for position, run in enumerate(runs)}
     settings = [setting for kind in kinds.values() for setting in _settings_of_kind(kind)]
     return sorted(settings, key=lambda setting: min(order[run.folder] for run in (*setting.runs, *setting.repeated)))
 
@@ -172,11 +172,13 @@ def _settings_of_kind(runs: list[Run]) -> list[Setting]:
     every = [dict(options) for _, _, options in members]
     named = _named([base for base, _, _ in members], every)
     settings = []
-    for (base, _, _), options, shown, group in zip(members, every, named, members.values(), strict=True):
+    for (base, _, _), options, label_options, group in zip(members, every, named, members.values(), strict=True):
         newest = {int(run.config.seed): run for run in sorted(group, key=lambda run: run.finished_at)}
         chosen = [newest[seed] for seed in sorted(newest)]
         folders = {run.folder for run in chosen}
-        settings.append(Setting(base, options, shown, chosen, [run for run in group if run.folder not in folders]))
+        settings.append(
+            Setting(base, options, label_options, chosen, [run for run in group if run.folder not in folders])
+        )
     return settings
 
 

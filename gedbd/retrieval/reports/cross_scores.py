@@ -73,11 +73,13 @@ class CrossEncoder(nn.Module):
         was_training = self.training
         self.eval()
         # The longest first: batches of similar length have little padding.
-        order = sorted(range(len(first)), key=lambda place: -len(first[place]) - len(second[place]))
+        order = sorted(range(len(first)), key=lambda position: -len(first[position]) - len(second[position]))
         scores = torch.empty(len(first))
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            scores[chosen] = self([first[place] for place in chosen], [second[place] for place in chosen]).cpu()
+            scores[chosen] = self(
+                [first[position] for position in chosen], [second[position] for position in chosen]
+            ).cpu()
         self.train(was_training)
         return scores
 
@@ -147,7 +149,7 @@ def train_cross_encoder(
     model.train()
     few = len(batches) < MIN_PROGRESS_BATCHES
     for batch in track(batches, "train cross-encoder", transient=True, disable=few):
-        loss = _loss(model, texts, [examples[place] for place in batch], options.negatives, rng)
+        loss = _loss(model, texts, [examples[position] for position in batch], options.negatives, rng)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -232,7 +234,7 @@ class CrossScores:
         self._prepared = None  # it may hold a converted copy of the old weights
         self.model.load_state_dict(self._initial)
         latest = examples[-self.max_queries :]
-        rows = {row for one in latest for row in (one.query, one.relevant, *one.irrelevant.tolist())}
+        rows = {row for query, relevant, irrelevant in latest for row in (query, relevant, *irrelevant.tolist())}
         train_cross_encoder(self.model, {row: texts[row].joined() for row in rows}, latest, self.options)
         self.model.eval()
 
@@ -266,9 +268,11 @@ class CrossScores:
         scores = [_no_scores(listed) for listed in latest]
         for number in range(self.folds):
             self.fit(texts, [listed for listed, own in zip(latest, fold, strict=True) if own != number])
-            places = np.flatnonzero(fold == number).tolist()
-            for place, found in zip(places, self.score_lists(texts, [latest[place] for place in places]), strict=True):
-                scores[place] = found
+            positions = np.flatnonzero(fold == number).tolist()
+            for position, scored in zip(
+                positions, self.score_lists(texts, [latest[position] for position in positions]), strict=True
+            ):
+                scores[position] = scored
         self.fit(texts, latest)
         return [*older, *scores]
 
@@ -280,16 +284,16 @@ class CrossScores:
         first = [texts[listed.query].joined() for listed in lists for _ in listed.candidates[: self.depth]]
         second = [texts[row].joined() for listed in lists for row in listed.candidates[: self.depth].tolist()]
         if self.backend is None:
-            found = self.model.predict(first, second).numpy()
+            scored = self.model.predict(first, second).numpy()
         else:
             self._prepared = self._prepared or self.backend.prepare(self.model.encoder, None)
-            found = self.model.predict_with(self._prepared, first, second)
+            scored = self.model.predict_with(self._prepared, first, second)
         scores = []
         start = 0
         for listed in lists:
             own = _no_scores(listed)
             count = min(self.depth, len(own))
-            own[:count] = found[start : start + count]
+            own[:count] = scored[start : start + count]
             start += count
             scores.append(own)
         return scores
@@ -313,11 +317,11 @@ def _no_scores(listed: RankedList) -> np.ndarray:
 def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) -> np.ndarray:
     """The fold of each list, ``(Q,)``. Groups take turns in the order of their first query."""
     own = groups[[listed.query for listed in lists]]
-    _, first, place = np.unique(own, return_index=True, return_inverse=True)
+    _, first, position = np.unique(own, return_index=True, return_inverse=True)
     if not MIN_FOLDS <= folds <= len(first):
         raise ValueError(
             f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)"
         )
     # Groups by their first queries: with first = [4, 0, 2], the second group comes first.
     turn = np.argsort(np.argsort(first))
-    return np.asarray(turn[place] % folds)
+    return np.asarray(turn[position] % folds)

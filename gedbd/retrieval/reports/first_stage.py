@@ -245,7 +245,7 @@ def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray
         max_groups: Number of groups to find.
     """
     certain = is_found[rows]
-    numbers, place = np.unique(scores.groups.group[rows[certain]], return_inverse=True)
+    numbers, position = np.unique(scores.groups.group[rows[certain]], return_inverse=True)
     if len(numbers) <= max_groups:
         return rows
     rough = {name: scores.rough(name) for name in ("dense", *SUMMED_WORDS)}
@@ -256,7 +256,7 @@ def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray
         share = max(rough[kind].most - 1, 1 - rough[kind].least)
         error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * values
     of_group = np.full(len(numbers), -np.inf)
-    np.maximum.at(of_group, place, (sums - error)[certain])
+    np.maximum.at(of_group, position, (sums - error)[certain])
     return np.asarray(rows[sums + error >= np.partition(of_group, -max_groups)[-max_groups]])
 
 
@@ -269,9 +269,9 @@ def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | No
     is_compared[:] = False
     is_compared[member if allowed is None else member[allowed[member]]] = True
     compared = compare(scores, np.flatnonzero(is_compared))
-    place = np.searchsorted(compared.rows, rows)
-    words = {kind: compared.terms[kind].scores[place] for kind in SUMMED_WORDS}
-    sums = quick_sums(scores, rows, compared.dense[place], words)
+    position = np.searchsorted(compared.rows, rows)
+    words = {kind: compared.terms[kind].scores[position] for kind in SUMMED_WORDS}
+    sums = quick_sums(scores, rows, compared.dense[position], words)
     order = np.argsort(-sums, kind="stable")
     first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
     chosen = order[first]

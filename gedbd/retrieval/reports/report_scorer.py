@@ -261,11 +261,11 @@ class LearntReports(Scorer):
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
         """The rank of the first relevant group in the order of the first stage, 0 if there is none, ``(Q,)``."""
         ranks = np.zeros(len(queries), dtype=np.int64)
-        for place, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
+        for position, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
             members = self.history_.find(row).members
             hits = np.flatnonzero([np.isin(rows, wanted).any() for rows in members])
             if len(hits):
-                ranks[place] = hits[0] + 1
+                ranks[position] = hits[0] + 1
         return ranks
 
     def _replay(self, queries: np.ndarray, vectors: np.ndarray | None = None) -> list[Replayed]:

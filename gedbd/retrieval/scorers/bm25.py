@@ -80,8 +80,8 @@ class Bm25(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
         scores = np.empty((len(rows), len(self.index_)), dtype=np.float32)
-        for place, row in enumerate(rows):
-            scores[place] = self.index_.scores(self.queries_[row])
+        for position, row in enumerate(rows):
+            scores[position] = self.index_.scores(self.queries_[row])
         return np.sqrt(scores) if self.square_root else scores
 
     def _texts(self, table: pd.DataFrame) -> list[str]:
@@ -173,7 +173,9 @@ def field_texts(changes: pd.DataFrame, field: Field) -> list[str]:
 def structured_texts(changes: pd.DataFrame) -> dict[str, list[str]]:
     """The texts of the fields of ``StructuredBm25`` of each change."""
     fields = [change_fields(diff) for diff in changes["diff"]]
-    texts = {name: [getattr(one, name) for one in fields] for name in ("names", "added", "removed", "comments")}
+    texts = {
+        name: [getattr(of_change, name) for of_change in fields] for name in ("names", "added", "removed", "comments")
+    }
     return texts | {"message": field_texts(changes, "message"), "paths": field_texts(changes, "paths")}
 
 

@@ -118,13 +118,15 @@ class Rep(Scorer):
         order = np.argsort(queries, kind="stable")  # pairs of one query together: its scores are computed once
         for start in range(0, len(order), BLOCK):
             chosen = order[start : start + BLOCK]
-            rows, places = np.unique(queries[chosen], return_inverse=True)
+            rows, positions = np.unique(queries[chosen], return_inverse=True)
             scores = np.stack([feature.scores(rows) for feature in self.features.values()], axis=-1)
-            for pair, place in zip(chosen, places, strict=True):
-                others = rng.integers(queries[pair], size=self.irrelevant)
+            for pair, position in zip(chosen, positions, strict=True):
+                irrelevant_rows = rng.integers(queries[pair], size=self.irrelevant)
                 # A draw may hit the query's own group: these are left out, and the pair has fewer irrelevant reports.
-                others = others[group[others] != group[queries[pair]]]
-                differences.append((scores[place, relevant[pair]] - scores[place, others]).astype(np.float64))
+                irrelevant_rows = irrelevant_rows[group[irrelevant_rows] != group[queries[pair]]]
+                differences.append(
+                    (scores[position, relevant[pair]] - scores[position, irrelevant_rows]).astype(np.float64)
+                )
         return differences
 
 

@@ -157,11 +157,11 @@ class EarlierScorer(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` float32."""
         scores = np.empty((len(rows), self.num_documents_), dtype=np.float32)
-        for place, row in enumerate(rows):
+        for position, row in enumerate(rows):
             before = int(self.num_earlier_[row])
             earlier = self.earlier_scores(int(row), before)
-            scores[place, :before] = earlier
-            scores[place, before:] = earlier.min(initial=np.inf) if before else 0.0
+            scores[position, :before] = earlier
+            scores[position, before:] = earlier.min(initial=np.inf) if before else 0.0
         return scores
 
     @abstractmethod
@@ -175,19 +175,19 @@ class EarlierScorer(Scorer):
 
 def pair_scores(scorer: Scorer, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Scores of single pairs, ``(P,), (P,) -> (P,)`` float32."""
-    unique, place = np.unique(queries, return_inverse=True)
-    order = np.argsort(place, kind="stable")
+    unique, position = np.unique(queries, return_inverse=True)
+    order = np.argsort(position, kind="stable")
     starts = np.arange(0, len(unique), BLOCK)
-    # Pairs in the order of their queries: with places [0, 0, 1, 2] and blocks of 2 queries, pairs 0..2 and 3 belong
+    # Pairs in the order of their queries: with positions [0, 0, 1, 2] and blocks of 2 queries, pairs 0..2 and 3 belong
     # together, and the ends are 3 and 4.
-    ends = np.searchsorted(place[order], starts + BLOCK)
+    ends = np.searchsorted(position[order], starts + BLOCK)
     scores = np.empty(len(queries), dtype=np.float32)
     first = 0
     blocks = list(zip(starts.tolist(), ends.tolist(), strict=True))
     for start, end in track(blocks, "score pairs", transient=True, disable=len(blocks) < MIN_PROGRESS_BLOCKS):
         chosen = order[first:end]
         block = scorer.scores(unique[start : start + BLOCK])
-        scores[chosen] = block[place[chosen] - start, documents[chosen]]
+        scores[chosen] = block[position[chosen] - start, documents[chosen]]
         first = end
     return scores
 

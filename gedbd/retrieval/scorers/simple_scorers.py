@@ -61,11 +61,11 @@ class KnownDuplicates(Scorer):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
         scores = np.empty((len(rows), len(self.group_)), dtype=np.float32)
-        for place, row in enumerate(rows):
+        for position, row in enumerate(rows):
             # Groups 0 0 2 0 with row 3 as the query: before it group 0 has 2 members and group 2 has 1.
             sizes = np.bincount(self.group_[:row], minlength=len(self.group_))
             # A group whose first member is the query or later has no member yet: 1, so that the logarithm is 0.
-            scores[place] = np.log(sizes[self.group_].clip(1))
+            scores[position] = np.log(sizes[self.group_].clip(1))
         return scores
 
 
@@ -112,10 +112,10 @@ class Recency(Scorer):
         scores = np.empty((len(rows), len(self.documents_)), dtype=np.float32)
         no_dates = bool(np.isnan(self.documents_).any())
         # One query at a time: of the two distances only one is computed.
-        for place, (day, row) in enumerate(zip(self.queries_[rows], self.num_earlier_[rows], strict=True)):
+        for position, (day, row) in enumerate(zip(self.queries_[rows], self.num_earlier_[rows], strict=True)):
             in_rows = no_dates or np.isnan(day)
             apart = np.arange(len(self.documents_)) - row if in_rows else self.documents_ - day
-            scores[place] = -np.log1p(np.abs(apart))
+            scores[position] = -np.log1p(np.abs(apart))
         return scores
 
 
