@@ -10,7 +10,6 @@ from gedbd.evaluation.display_names import (
     FROZEN,
     TEXT,
     TEXT_GRAPH,
-    column_name,
 )
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.evaluation.result_tables import (
@@ -128,19 +127,3 @@ def test_differences_that_are_shown_and_that_are_not():
 )
 def test_the_interval_decides(low, high, said):
     assert conclude(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("rr@10", "RR@10"),
-        ("pool map@10", "pool MAP@10"),
-        ("average_precision", "average precision"),
-        ("closure_f1", "closure F1"),
-        ("p of MRR", "p of MRR"),
-        ("model", "model"),
-        ("fusion.lambda_text", "fusion.lambda_text"),
-    ],
-)
-def test_column_names(name, shown):
-    assert column_name(name) == shown

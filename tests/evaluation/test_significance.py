@@ -6,7 +6,6 @@ from sklearn.metrics import f1_score
 from gedbd.evaluation.significance import (
     compare_f1,
     compare_means,
-    effective_size,
     f1_interval,
     lower_bound,
     mean_interval,
@@ -163,14 +162,6 @@ def test_few_groups_have_the_exact_interval(hits, count):
     assert lower_bound(hits / count, count, 0.9) == pytest.approx(
         binomtest(hits, count, alternative="greater").proportion_ci(0.9).low
     )
-
-
-def test_units_of_one_cluster_count_less():
-    assert effective_size(np.ones(12)) == 12
-    assert effective_size(np.array([7])) == 1
-    assert effective_size(np.array([3, 1])) == pytest.approx(16 / 10)
-    together = ratio_intervals(np.ones((20, 1)), np.ones((20, 1)), np.arange(20) // 4)
-    assert together[0][0] == pytest.approx(0.025 ** (1 / 5))
 
 
 def test_the_interval_of_any_metric_is_that_of_a_mean_for_a_mean():

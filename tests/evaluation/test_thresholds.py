@@ -100,14 +100,6 @@ def test_the_first_threshold_has_enough_suggestions_for_some_wrong_ones():
     assert first_size(np.array([4.0, 22]), 0.9, 0.9) == 22
 
 
-def test_a_small_tracker_begins_with_fewer():
-    # a fifth of 60 reports is 12, of 150 it is 30; 11 and 21 are the least for 0.5 and 0.7
-    assert [first_size(np.arange(1.0, 61), target, 0.9) for target in (0.5, 0.7)] == [12, 21]
-    assert [first_size(np.arange(1.0, 151), target, 0.9) for target in (0.5, 0.7)] == [30, 30]
-    obvious = best_matches((0.9, 20, 0), (0.1, 0, 60))
-    assert choose_threshold(*obvious, 0.6, 0.9) == 0.9
-
-
 @pytest.mark.parametrize(
     ("runs", "target", "threshold"),
     [

@@ -71,23 +71,6 @@ def test_each_job_of_a_sweep_is_a_run_of_one_group_named_by_what_differs(swept):
 
 
 @pytest.mark.slow
-def test_each_seed_is_a_run_and_is_resumed(run):
-    options = [*SMALL, "graph=none", "seeds=2", "hydra.run.dir=several"]
-    folder = run(gedbd.train, *options) / "several"
-    first = offline_runs(folder)
-    assert [found.name for found in first] == ["seed=0", "seed=1"]
-    assert {found.group for found in first} == {"several"}
-    assert [found.config["seed"] for found in first] == [0, 1]
-    for name in ("predictions.parquet", "status.json"):  # as if it had been killed
-        (folder / "seed_1" / name).unlink()
-    run(gedbd.train, *options)
-    again = offline_runs(folder / "seed_1")
-    assert [found.id for found in again] == [first[1].id] * 2
-    assert len(list(folder.glob("seed_*/wandb/offline-run-*"))) == 3  # as the manual says
-    assert len(offline_runs(folder / "seed_0")) == 1
-
-
-@pytest.mark.slow
 def test_a_run_that_is_resumed_keeps_its_id_name_and_group(run):
     options = [*SMALL, "graph=none", "+trainer.limit_val_batches=1.0"]
     run(gedbd.train, *options, "hydra.run.dir=mine")
@@ -147,16 +130,3 @@ def test_ctrl_c_finishes_the_run_and_tells_how_to_continue(tmp_path, seeds):
     again = [*command[:3], *words, "trainer.max_epochs=3"]
     subprocess.run(again, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert {found.id for found in offline_runs(tmp_path / "mine")} >= {found.id}
-
-
-@pytest.mark.slow
-def test_the_processes_of_one_training_share_a_run(tmp_path):
-    options = ["encoder=tiny", "logger=wandb", "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
-    options += ["trainer.max_epochs=1", "+trainer.limit_train_batches=2", "graph=none", "hydra.run.dir=mine"]
-    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1"}
-    environment |= {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "gedbd.train", *options]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
-    (found,) = offline_runs(tmp_path)
-    assert found.exit_code == 0
-    assert "test/f1" in found.keys

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 
-from gedbd.experiments.model_card import base_model, model_card
+from gedbd.experiments.model_card import model_card
 from gedbd.experiments.run_folder import Run
 
 CONFIG = """
@@ -144,12 +144,3 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
     assert "test-pool protocol of other papers" in text
     assert text.count("| this model |") == 3
     assert "base_model" not in text
-
-
-def test_only_a_name_on_the_hub_is_a_base_model(tmp_path, monkeypatch):
-    (tmp_path / "models" / "mine").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    for model in ("models/mine", "/models/mine", "./mine", "a/b/c", "mine", None):
-        assert base_model({"model": model}) is None
-    assert base_model({}) is None
-    assert base_model({"model": "google-bert/bert-base-uncased"}) == "google-bert/bert-base-uncased"

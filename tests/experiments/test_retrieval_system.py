@@ -13,7 +13,6 @@ from gedbd.experiments.retrieval_system import (
     ScoredPairs,
     distinct,
     positions_among,
-    spread,
 )
 from gedbd.losses import CosineEmbeddingLoss, loss_of_pairs
 from gedbd.retrieval.ranking_tasks import EarlierReports
@@ -96,11 +95,6 @@ def test_a_locked_threshold_is_that_of_the_best_epoch_so_far():
     assert again.locked_f1 == pytest.approx(2 / 3)
 
 
-def unit(count: int, dim: int = 5) -> np.ndarray:
-    vectors = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 def test_distinct_reports_are_those_of_numpy():
     generator = np.random.default_rng(0)
     rows = generator.integers(0, 50, size=200)
@@ -116,12 +110,3 @@ def test_a_report_without_a_vector_is_refused(missing):
     message = "reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches"
     with pytest.raises(ValueError, match=message):
         positions_among(torch.tensor([2, 7, 9, 12]), np.array([7, missing]))
-
-
-def test_reports_left_out_score_nothing_and_the_others_their_cosine():
-    vectors, rows = unit(3), np.array([6, 1, 4])
-    scores = spread(rows, vectors, 8).scores(np.array([1, 6]))
-    assert scores.shape == (2, 8)
-    assert scores.dtype == np.float32
-    assert (scores[:, [0, 2, 3, 5, 7]] == 0).all()
-    assert scores[:, rows] == pytest.approx(vectors[[1, 0]] @ vectors.T, abs=1e-6)

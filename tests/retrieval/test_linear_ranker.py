@@ -104,23 +104,6 @@ def test_scores_are_weighted_sums_standardised_over_the_earlier_reports(make_cor
         np.testing.assert_allclose(found[place, :row], expected, rtol=1e-3, atol=1e-3)
 
 
-def test_scores_of_later_reports_change_nothing(make_corpus):
-    group = groups_of(40, 4)
-    corpus, train = make_corpus(group), pairs_of(group)
-    past = np.tril(np.ones((40, 40), dtype=bool), -1)
-    scores = [noisy(group, 1.0, seed) for seed in (1, 2)]
-    other = [np.where(past, one, 1000 * noisy(group, -3.0, seed + 10)) for seed, one in enumerate(scores)]
-    fitted = [
-        LinearRanker({"first": PrecomputedScores(first), "second": PrecomputedScores(second)})
-        for first, second in (scores, other)
-    ]
-    for learnt in fitted:
-        learnt.fit(ScorerInputs.of_reports(corpus.reports, train))
-    assert fitted[0].weights_ == fitted[1].weights_
-    rows = np.arange(1, 40)
-    assert (fitted[0].scores(rows)[past[1:]] == fitted[1].scores(rows)[past[1:]]).all()
-
-
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_the_loss_runs_over_the_200_highest_with_all_relevant_ones(make_corpus, rounds):
     group = groups_of(330, 3)
@@ -155,25 +138,6 @@ def test_a_constant_feature_adds_nothing(make_corpus):
     rows = np.arange(1, 80)
     expected = alone.scores(rows) * np.float32(both.weights_["telling"] / alone.weights_["telling"])
     np.testing.assert_allclose(both.scores(rows), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_random_candidates_keep_a_weight_right_where_relevant_documents_are_below_the_shortlist():
-    rng = np.random.default_rng(0)
-    num_queries, num_documents = 20, 2_000
-    documents = pd.DataFrame({"created_at": pd.Timestamp("2024-01-01", tz="UTC"), "title": ["x"] * num_documents})
-    queries = pd.DataFrame({"created_at": pd.Timestamp("2024-01-02", tz="UTC"), "title": ["x"] * num_queries})
-    # The relevant document is far above the mean in the one score, but below 400 others.
-    score = rng.permuted(np.tile(np.linspace(0, 1, num_documents), (num_queries, 1)), axis=1)
-    relevant = (score >= 0.8).argmax(axis=1)
-    score[np.arange(num_queries), relevant] = 0.8
-    train = pd.DataFrame({"query": np.arange(num_queries), "document": relevant, "label": 1})
-    inputs = ScorerInputs(documents, queries, train)
-    weights = []
-    for count in (0, 1_000):
-        ranker = LinearRanker({"score": PrecomputedScores(score)}, rounds=1, random_candidates=count)
-        ranker.fit(inputs)
-        weights.append(ranker.weights_["score"])
-    assert weights[0] < 0 < weights[1]
 
 
 GROUP = np.array([0, 1, 0, 3, 4, 1, 6, 0, 8, 1])

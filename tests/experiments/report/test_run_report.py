@@ -13,12 +13,8 @@ from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.report.run_report import (
     next_steps,
     option_section,
-    repeated_runs,
     report_runs,
-    runs_section,
-    summarise,
     task_figures,
-    training_section,
     varied_options,
 )
 from gedbd.experiments.report.run_settings import group_settings
@@ -105,15 +101,6 @@ def test_a_page_has_all_sections_with_the_numbers_of_the_runs_and_fills_marked_t
 
 def captions(section: Section) -> list[str]:
     return [caption for _, caption, _ in section.figures]
-
-
-def test_a_slow_first_epoch_does_not_count_as_the_time_of_an_epoch(leave):
-    run = leave("a", seconds=60)
-    seconds = pd.Series([600, 60, 66], name="train/seconds")
-    table = pd.concat([seconds, pd.DataFrame({"epoch": range(3), "train/loss": 0.5, "val/loss": 0.5})], axis=1)
-    table.assign(**{"train/f1": 0.5, "val/f1": 0.5}).to_csv(run.folder / "metrics.csv", index=False)
-    row = training_section(group_settings([run])).tables[0].iloc[0]
-    assert (row["minutes per epoch"], row["epochs of all seeds"]) == (pytest.approx(1.1), 3)
 
 
 @pytest.fixture
@@ -209,22 +196,6 @@ def test_a_model_has_a_line_with_means_over_seeds_in_the_order_of_the_values(lea
     (line,) = sections["encoder.dim"].figures[0][2].axes[0].containers
     assert line.lines[0].get_ydata().tolist() == pytest.approx([0.5, 0.25])
     assert [text.get_text() for text in line.lines[0].axes.get_xticklabels()] == ["8", "16"]
-
-
-def test_repeated_runs_are_named_with_the_newer_one(leave):
-    old, new, other = leave("old", time=1), leave("new", time=2), leave("other", "seed=1")
-    settings = group_settings([old, new, other])
-    (row,) = repeated_runs(settings)
-    assert (row["seed"], row["left out"], row["newer"]) == ("0", old.folder.as_posix(), new.folder.as_posix())
-    runs, repeated = runs_section(settings).tables
-    assert runs["folder"].tolist() == [new.folder.as_posix(), other.folder.as_posix()]
-    assert repeated["left out"].tolist() == [old.folder.as_posix()]
-    assert len(runs_section(group_settings([new, other])).tables) == 1
-    settings = group_settings([old, new, other, leave("alone", "graph=none")])
-    assert summarise(settings, 0, 0) == "3 runs in 2 settings. Left out: 1 repeated run."
-    assert summarise(settings, 2, 1) == (
-        "3 runs in 2 settings. Left out: 1 repeated run; 2 unfinished runs; 1 run with a page of its own."
-    )
 
 
 def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):

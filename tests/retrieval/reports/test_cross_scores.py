@@ -4,7 +4,6 @@ import torch
 
 from gedbd.encoders.backend import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
-from gedbd.encoders.openvino_backend import OpenVino
 from gedbd.retrieval.reports.cross_scores import CrossEncoderOptions, CrossScores, PairExample
 from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
 
@@ -106,15 +105,3 @@ def test_examples_are_the_best_relevant_and_irrelevant_candidates_near_the_top()
     assert (below.relevant, below.irrelevant.tolist()) == (4, [1, 2, 3])
     assert made._example(RankedList(9, np.array([], dtype=int), np.array([1, 2]))) is None
     assert made._example(RankedList(9, np.array([1]), np.array([1]))) is None
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"backend": OpenVino("int8", "unused")}, "cross: a calibrated backend .* choose backend=openvino_bf16"),
-        ({"folds": 1}, "cross.folds=1 must be 0, or 2 or more"),
-    ],
-)
-def test_settings_out_of_range(changed, message):
-    with pytest.raises(ValueError, match=message):
-        scorer(**changed)

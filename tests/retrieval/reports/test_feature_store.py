@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from small_reports import hand_made, some_features, some_links, stored
+from small_reports import some_features, some_links, stored
 
 from gedbd.retrieval.reports import feature_store, vector_table
 from gedbd.retrieval.reports.candidate_features import candidate_features
@@ -61,23 +61,6 @@ def test_replaced_and_removed_reports_leave_no_trace():
     assert_equal(first, stored(features, 30), features[39])  # searches may still be using it
     np.testing.assert_array_equal(first.vectors.filled, before)
     assert_equal(replaced, stored(features.take([*rows, 38])), features[39])
-
-
-def test_whether_the_tracker_tells_resolutions_is_followed():
-    undated = hand_made(resolved_at=[None] * 4)
-    dated = hand_made(resolved_at=[None, "2024-01-05", None, "2024-01-06"])
-    store = stored(undated)
-
-    def resolved(store):
-        return store["resolved"].tolist()
-
-    assert resolved(store.replaced([2], dated[1])) == pytest.approx([np.nan, np.nan, 19727, np.nan], nan_ok=True)
-    store.add(dated)
-    assert resolved(store) == pytest.approx([*[np.nan] * 5, 19727, np.nan, 19728], nan_ok=True)
-    assert store.latest_day == 19728
-    without = store.without(np.arange(8) == 5)
-    assert resolved(without) == pytest.approx([*[np.nan] * 6, 19728], nan_ok=True)
-    assert np.isnan(without.replaced([6], undated[0]).latest_day)
 
 
 def components_before(links, row):

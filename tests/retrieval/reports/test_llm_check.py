@@ -73,26 +73,6 @@ def test_the_first_candidates_are_scored_and_asked_about_once(server, load, tmp_
     assert b"crashes" not in kept
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"model": "large"},
-        {"answer": "yes_no"},
-        {"max_characters": 3},
-        {"max_tokens": None},
-        {"temperature": 1.0},
-        {"seed": 1},
-        {"extra_body": {"top_p": 1}},
-    ],
-)
-def test_whatever_shapes_an_answer_is_asked_again(server, load, changed):
-    server.answer = lambda request: told("no" if "logprobs" in request else "50")
-    load(depth=1).score(QUERY, CANDIDATES)
-    load(depth=1, **changed).score(QUERY, CANDIDATES)
-    load(depth=1, **changed).score(QUERY, CANDIDATES)
-    assert len(server.requests) == 2
-
-
 def test_a_backtest_ends_at_a_failure_and_goes_on_from_there(server, load):
     server.faults = [told("70"), refused(503, f"down, {KEY}")]
     with pytest.raises(

@@ -176,14 +176,6 @@ def test_a_learnt_scorer_reads_the_labels_it_is_given_alone():
     assert alone.history_.known_before(45).group.tolist() == alone.history_.group.tolist()
 
 
-def test_links_that_are_known_group_the_candidates_but_are_no_labels():
-    inputs, vectors = inputs_of(3, 45, links=some_links(3, 45))
-    scorer = LearntReports(FixedVectors(vectors), kind="linear")
-    scorer.fit(ScorerInputs(inputs.documents, inputs.documents, inputs.train, links=inputs.links))
-    assert (scorer.history_.group[30:] == np.arange(30, 45)).all()
-    assert (scorer.history_.known_before(45).group[30:] != np.arange(30, 45)).any()
-
-
 @pytest.mark.parametrize("parts", [["train"], ["train", "val"]])
 def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypatch):
     inputs, vectors = inputs_of(4, 45)
@@ -203,15 +195,6 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
     for row, features in seen.items():
         history = scorer.history_.with_vectors(others.get("train" if row in train else "val", vectors))
         np.testing.assert_array_equal(features, next(history.replay([row])).features)
-
-
-def test_the_first_stage_says_where_the_duplicate_is():
-    inputs, vectors = inputs_of(6, 45)
-    scorer = LearntReports(FixedVectors(vectors), kind="linear")
-    scorer.fit(inputs)
-    members = scorer.history_.find(40).members
-    relevant = [members[2][-1:], np.array([44]), np.concatenate([members[5], members[1]])]
-    assert scorer.first_stage_ranks(np.array([40, 40, 40]), relevant).tolist() == [3, 0, 2]
 
 
 @pytest.mark.parametrize("seed", range(3))
