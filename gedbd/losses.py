@@ -130,9 +130,6 @@ def excluded(logits: Tensor, mask: Tensor) -> Tensor:
 class CosineEmbeddingLoss(nn.Module):
     """Mean over pairs of 1 - s for a duplicate, max(0, s - margin) for a non-duplicate; s is the cosine of the pair.
 
-    Args:
-        margin: Similarity up to which a non-duplicate costs nothing, -1 to 1.
-
     Raises:
         ValueError: If the margin is out of range.
     """

@@ -410,12 +410,7 @@ def project_reports(
 ) -> pd.DataFrame:
     """t-SNE projection, by cosine, of the largest groups with a test report and of test singletons.
 
-    Args:
-        rows: ``(U,)`` rows of the reports with a vector.
-        vectors: ``(U, D)`` unit vectors.
-        group: ``(N,)`` group of each report.
-        tested: ``(N,)`` bool, the test reports.
-        seed: Seed of the sample of singletons and of the projection.
+    ``tested (N,)`` bool are the test reports; ``seed`` is that of the sample of singletons and of the projection.
 
     Returns:
         ``row``, ``group`` (-1 for singletons), ``x``, ``y``; empty if fewer than ``MIN_DISTINCT`` vectors differ.

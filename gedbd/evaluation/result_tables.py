@@ -125,13 +125,8 @@ def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str
 def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str, str], results: pd.DataFrame) -> str:
     """F1 of the first method against "always duplicate" and the frozen encoder, if it was scored, in one line.
 
-    A difference is significant if its 95% interval (paired bootstrap over duplicate groups) excludes 0.
-
-    Args:
-        predictions: See ``compare_methods``.
-        part: The reported split.
-        columns: The column of each method's scores, by method id; the first method is that of the run.
-        results: The table of ``compare_methods``.
+    A difference is significant if its 95% interval (paired bootstrap over duplicate groups) excludes 0. The first
+    method is that of the run, ``results`` the table of ``compare_methods``.
     """
     pairs = predictions[predictions["part"] == part]
     table = results.set_index("method")
@@ -156,11 +151,7 @@ def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str,
 def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.ndarray, ranking: pd.DataFrame) -> str:
     """RR@10 of the first method against the frozen encoder, in one line; empty if that was not measured.
 
-    Args:
-        part: The reported split.
-        rankings: Rankings by method id; the first method is that of the run.
-        group: ``(N,)`` group of each report.
-        ranking: The table of ``compare_rankings``.
+    The first method is that of the run, ``ranking`` the table of ``compare_rankings``.
     """
     first = next(iter(rankings))
     values = {name: per_query(rankings[name].queries) for name in (first, FROZEN) if name in rankings}

@@ -112,12 +112,8 @@ def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Cal
 class ResumableEarlyStopping(EarlyStopping):
     """Early stopping that also ends a resumed run which it had already stopped.
 
-    It looks at the end of each validated epoch.
-
-    Args:
-        monitor: The metric; losses should fall, all others rise.
-        patience: Validations without a better value before training stops.
-        min_delta: A gain of less does not count.
+    It looks at the end of each validated epoch. Losses should fall, all other metrics rise; a gain of less than
+    ``min_delta`` does not count.
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float = 0.0) -> None:
@@ -408,12 +404,8 @@ class EpochPruning(Checkpoint):
     """Reports a metric of each epoch to the trial's study and raises ``Pruned`` if its pruner decides so.
 
     A subclass of ``Checkpoint`` because Lightning runs their hooks last in an epoch. An epoch is reported once: of
-    several seeds, the first decides. The last epoch is not pruned.
-
-    Args:
-        trial_id: The trial's id in the storage.
-        storage: URL of the study's database.
-        metric: What is reported: the higher, the better.
+    several seeds, the first decides. The last epoch is not pruned. ``storage`` is the URL of the study's database; the
+    higher the metric, the better.
     """
 
     def __init__(self, trial_id: int, storage: str, metric: str = "val/f1") -> None:

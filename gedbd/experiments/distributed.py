@@ -157,13 +157,8 @@ def shard(encoder: "TextEncoder", branch: nn.Module | None, fusion: nn.Module, m
     """Shards the encoder, layer by layer, the graph branch and the fusion.
 
     Buffers are not sharded: the node features of ``graph.features=text`` and the graph's operator. Modules that are
-    sharded already are not changed.
-
-    Args:
-        encoder: The text branch. While a layer computes, all of its weights are on each device.
-        branch: The graph branch, if there is one.
-        fusion: The fusion; not sharded if it has no weights.
-        mesh: The processes, in one dimension.
+    sharded already are not changed. While a layer of the encoder computes, all of its weights are on each device. A
+    fusion without weights is not sharded.
     """
     from torch.distributed.fsdp import FSDPModule, fully_shard
 

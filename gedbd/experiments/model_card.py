@@ -69,15 +69,10 @@ def model_card(
 ) -> str:
     """The card in Markdown, with front matter for the Hugging Face hub.
 
-    Args:
-        run: The finished run whose text branch was exported.
-        corpus: Its corpus; the card gives only counts and dates of it.
-        form: ``sentence_transformers`` or ``onnx``.
-        checkpoint: ``best``, which gave the run's numbers, or ``last``.
-        example: The text of ``MADE_UP``.
-        license: The hub's identifier of the licence; None claims none.
-        repository: Name of the repository on the hub that the model is for, if there is one.
-        options: By which gedbd's commands load it from there.
+    ``form`` is ``sentence_transformers`` or ``onnx``, ``checkpoint`` ``best``, which gave the run's numbers, or
+    ``last``, and ``example`` the text of ``MADE_UP``. Of the corpus the card gives only counts and dates. ``license``
+    is the hub's identifier; ``options`` are those by which gedbd's commands load the model from its repository on the
+    hub.
     """
     cfg = run.config
     facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}

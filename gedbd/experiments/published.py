@@ -28,11 +28,7 @@ Row = dict[str, Any]
 
 
 class BesidePublished(Callback):
-    """Compares the finished runs of a sweep with a paper's numbers when the sweep ends, in the sweep's folder.
-
-    Args:
-        write: Writes the files into the sweep's folder and prints where they are.
-    """
+    """Compares the finished runs of a sweep with a paper's numbers when the sweep ends, in the sweep's folder."""
 
     def __init__(self, write: Callable[[Path], None]) -> None:
         self.write = write

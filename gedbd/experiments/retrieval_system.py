@@ -328,15 +328,8 @@ def trained_result(
 ) -> EvaluationResult:
     """The result of a system's last test, with a t-SNE projection of the tested reports and their duplicates.
 
-    Args:
-        corpus: The reports.
-        system: The tested system.
-        data: Its data.
-        scored: The pairs of all evaluated parts with a column of scores for each method.
-        methods: Column of each method, see ``EvaluationResult``; columns are also the scores that rank.
-        frozen: The score ``score_frozen`` of untrained vectors.
-        network: The tag network that the system reads, to be drawn.
-        more: Further attributes of ``EvaluationResult``.
+    ``scored`` are the pairs of all evaluated parts with a column of scores for each method, ``frozen`` gives the score
+    ``score_frozen`` of untrained vectors, and the tag network that the system reads is drawn.
     """
     assert system.embedded is not None
     part = data.evaluated[-1]

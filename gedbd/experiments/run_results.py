@@ -270,17 +270,8 @@ def write_run_page(
 ) -> None:
     """Writes CSV files, figures and page into a run folder, shows tables and logs; the run is finished then.
 
-    Args:
-        folder: The run folder.
-        title: What the page is about, such as ``Bug localization``; the name of the corpus follows it.
-        corpus: Name of the corpus.
-        summary: The result in a few sentences.
-        tables: Tables by the name of their CSV file.
-        shown: Tables for the terminal by their titles.
-        sections: The sections of the page; their figures become files of their names.
-        loggers: Loggers of the run.
-        console: Where tables are shown.
-        metrics: Numbers for the loggers by key.
+    Tables become CSV files and the figures of sections image files of their names; ``shown`` are tables for the
+    terminal by their titles, and ``metrics`` numbers for the loggers.
     """
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)

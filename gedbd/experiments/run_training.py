@@ -70,17 +70,9 @@ def trained(
 ) -> Iterator[list[Logger]]:
     """Trains a system and tests its best checkpoint; the block writes the results and gets the loggers.
 
-    Afterwards the processes of a distributed run wait for the one that writes.
-
-    Args:
-        system: The model; it holds the weights of the best checkpoint in the block.
-        data: Serves the batches.
-        corpus: Its fingerprint is stored with the run.
-        cfg: The composed configuration of ``conf/train.yaml``.
-        folder: The run folder.
-        callbacks: Those of ``training_callbacks``, and further ones.
-        console: Where the run folder is printed.
-        more_loggers: Loggers besides those of the section ``logger``.
+    Afterwards the processes of a distributed run wait for the one that writes. ``callbacks`` are those of
+    ``training_callbacks`` and further ones; ``more_loggers`` are besides those of the section ``logger``. In the block,
+    the system holds the weights of the best checkpoint.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved in ``checkpoints/last.ckpt``.

@@ -66,15 +66,8 @@ def export_run(
 ) -> Export:
     """Writes the folder; where its vectors differ from gedbd's, nothing is left behind.
 
-    Args:
-        folder: The run folder.
-        checkpoint: ``best`` or ``last``.
-        name: The format's name, for the model card.
-        form: The format.
-        out: A folder that does not exist, or an empty one.
-        cache_dir: Where vectors are kept.
-        license: The hub's identifier of the licence that the model card names; None for none.
-        repository: Where the folder will be uploaded to. It is made before anything is encoded; nothing is uploaded.
+    ``name`` is that of the format, for the model card; the folder ``out`` does not exist or is empty. A repository,
+    which the folder will be uploaded to, is made before anything is encoded; nothing is uploaded.
 
     Raises:
         ValueError: If the run is unfinished, its corpus has changed, the hub refuses the repository, or the vectors

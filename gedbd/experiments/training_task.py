@@ -208,10 +208,7 @@ class WholeBatchData(pl.LightningDataModule):
 class TrainingSystem(pl.LightningModule):
     """A system with the configured optimizer and scheduler, whose test equals its validation.
 
-    Args:
-        make_optimizer: Makes the optimizer of pretrained and other weights.
-        make_scheduler: Makes its scheduler, from the number of steps of the whole run.
-        seed: With epoch and batch, fixes dropout, so that a resumed run equals an uninterrupted one.
+    ``seed`` fixes dropout with epoch and batch, so that a resumed run equals an uninterrupted one.
     """
 
     def __init__(self, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int) -> None:

@@ -320,14 +320,8 @@ def fit_classifier(
 ) -> BoostedTrees:
     """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
 
-    Args:
-        features: ``(B, F)``; NaN is a missing value.
-        right: ``(B,)`` bool.
-        weight: ``(B,)`` how many candidates each stands for; None for 1.
-        seeds: Seeds of the sampling of features; the prediction is the mean over all of them.
-        rounds: Number of trees of each seed.
-        num_leaves: Maximum number of leaves of a tree.
-        l2: Penalty on squared values of leaves.
+    Features ``(B, F)`` may be NaN, a missing value; ``right (B,)`` is bool, and ``weight (B,)`` says how many
+    candidates each stands for. The prediction is the mean over all seeds.
     """
     import lightgbm
 

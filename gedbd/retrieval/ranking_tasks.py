@@ -147,11 +147,7 @@ class EarlierReports(RankingTask):
     ) -> "EarlierReports":
         """Finds the queries of a split.
 
-        Args:
-            corpus: The reports.
-            wanted: ``(N,)`` bool, the reports of the split.
-            window_days: Candidates are the groups with a report in this window before the query; None for all groups.
-            top_k: Ranks at which metrics are computed.
+        Candidates are the groups with a report in the window before the query; None for all groups.
 
         Raises:
             ValueError: If a window is given and there are no dates, or no query's group is within its window.

@@ -170,17 +170,8 @@ def write_report(
     """Writes ``report.html``, ``report.md`` and ``report_figures/`` into a folder; returns the path of the page.
 
     Tables without rows are left out, and so are sections that have nothing else; the page names these sections.
-
-    Args:
-        folder: An existing folder.
-        title: Heading of the page.
-        summary: A few sentences below it.
-        sections: The sections of the page.
-        command: The command that made the page, as it is typed.
-        date: When it was made, with a time zone.
-        next_steps: What the reader can do next: a sentence and a command each; the command may be empty.
-        judging: How verdicts are kept, if a section asks for them.
-        subject: Corpus and model, which figures name that do not name theirs; empty for the title.
+    ``command`` made the page, at a ``date`` with a time zone. ``next_steps`` are a sentence and a command each; the
+    command may be empty. Figures that do not name their subject name ``subject``, by default the title.
     """
     filled = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]

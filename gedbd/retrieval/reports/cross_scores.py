@@ -184,14 +184,9 @@ def _loss(
 class CrossScores:
     """Trains a cross-encoder on the hard candidates of another ranker, and scores its first candidates.
 
-    Args:
-        encoder: LoadedEncoder to start from; a copy of its weights is trained.
-        max_tokens: Length that two reports together are cut to, the longer one first.
-        depth: Number of candidates to score, and to draw irrelevant ones from in training.
-        max_queries: Number of training queries, the latest ones, which bounds the time of a training.
-        folds: See ``fit_held_out``.
-        options: How the cross-encoder is trained.
-        backend: Runs the trained model; None: PyTorch, in bfloat16 on CPUs that have instructions for it.
+    ``conf/cross/trained.yaml`` describes the options; a copy of the encoder's weights is trained, from the same initial
+    ones each time. Without a backend, PyTorch runs the trained model, in bfloat16 on CPUs that have instructions for
+    it.
     """
 
     name = NAME

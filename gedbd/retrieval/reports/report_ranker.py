@@ -22,11 +22,8 @@ BASE_FEATURES = tuple(f"base{kind}" for kind in RELATIVE)
 class ReportRanker:
     """Scores the candidates of a query; only the order of the scores of one query says something.
 
-    Args:
-        model: Scores rows of features.
-        extra: Names of the features that are given from elsewhere, behind ``FEATURES``.
-        base: A ranker that was trained on other trackers; its scores are the last features of the model.
-        trained_on: Samples of the reports of the trackers that the ranker was trained on, see ``sample_of``.
+    ``extra`` names features from elsewhere, behind ``FEATURES``; the scores of ``base``, a ranker that was trained on
+    other trackers, are the last features. ``trained_on`` are samples of the trackers' reports, see ``sample_of``.
     """
 
     def __init__(

@@ -118,9 +118,7 @@ class Int8Vectors:
 class VectorTable:
     """Unit vectors of reports, which grow at the end.
 
-    Args:
-        fixed: ``(F, D)`` float32 vectors to start with, in a file perhaps.
-        codes: Their codes; None to compute these when they are needed.
+    The first ones ``(F, D)`` float32 may be in a file. Codes that are not given are computed when they are needed.
 
     Attributes:
         rows: Where the vectors of the reports are. A report that is replaced is added and gets another place here.

@@ -101,11 +101,8 @@ StructuredField = Literal["message", "paths", "names", "added", "removed", "comm
 class CodeBm25(EarlierScorer):
     """BM25 of a report's title and description over one text of each change.
 
-    Documents after the report count neither in the frequencies of words nor in the mean length.
-
-    Args:
-        field: ``diff``, ``message`` (its first line and the rest), ``paths``, or ``all`` three as one text.
-        words: Finds the words of texts; None for ``CodeWords()``.
+    Documents after the report count neither in the frequencies of words nor in the mean length. ``field`` is ``diff``,
+    ``message`` (its first line and the rest), ``paths``, or ``all`` three as one text.
     """
 
     def __init__(self, field: Field = "diff", words: CodeWords | None = None) -> None:
@@ -132,10 +129,6 @@ class StructuredBm25(EarlierScorer):
     names of classes and methods, added lines, removed lines and comments, read line by line; variables are words of the
     lines. Their TF-IDF is BM25 here, without stemming. BM25 is linear in the query, so that the sum over title and
     description is the score of both as one text.
-
-    Args:
-        fields: Fields of the change to sum.
-        words: Finds the words of texts; None for ``CodeWords()``.
     """
 
     def __init__(

@@ -156,11 +156,6 @@ class TableVectorScorer(Scorer):
 
     Title, body and tag have length 1 each before the tag is weighted. With both texts and a weight of 1, a score is
     the mean of the three cosines.
-
-    Args:
-        vectors: Turns documents into vectors.
-        tags: Turns tags into vectors, which are joined to those; null leaves them out.
-        tag_weight: Length of the tag's vector beside title and body.
     """
 
     def __init__(self, vectors: TableVectors, tags: TagVectors | None = None, tag_weight: float = 1.0) -> None:

@@ -114,13 +114,7 @@ class GensimModel(ABC):
 class TrainingTexts:
     """Texts of words for gensim, which reads them once for the vocabulary and once an epoch, each with a progress bar.
 
-    A text beyond gensim's limit of 10,000 words is given in pieces.
-
-    Args:
-        numbers: N texts of word numbers.
-        terms: The word of each number.
-        label: Label of the progress bars.
-        tagged: Give each text with its number, as Doc2Vec wants it.
+    A text beyond gensim's limit of 10,000 words is given in pieces. Doc2Vec wants them ``tagged`` with their numbers.
     """
 
     def __init__(self, numbers: Sequence[np.ndarray], terms: Sequence[str], label: str, tagged: bool = False) -> None:
