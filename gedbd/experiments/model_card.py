@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from hydra.utils import get_class
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from omegaconf import OmegaConf
 
 from gedbd.corpora.corpus import Corpus
@@ -106,11 +106,11 @@ def model_card(
     # The run's numbers are those of the best checkpoint.
     evaluated = _evaluated(run) if checkpoint == "best" else None
     front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), evaluated)
-    return _template().render(front=front, **about, **_measured(run))
+    return render_markdown("model_card.md.j2", front=front, **about, **_measured(run))
 
 
-def _template() -> Template:
-    """The template. huggingface_hub's ``ModelCard`` would leave a missing value empty instead of raising an error."""
+def render_markdown(template: str, **values: Any) -> str:
+    """A page from a template; huggingface_hub's ``ModelCard`` would leave a missing value empty instead of raising."""
     environment = Environment(
         loader=PackageLoader("gedbd.experiments", "."),
         undefined=StrictUndefined,
@@ -119,7 +119,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {"inert": lambda value: escape_markdown(str(value)), "code": code_block}
-    return environment.get_template("model_card.md.j2")
+    return environment.get_template(template).render(**values)
 
 
 def base_model(encoder: Any) -> str | None:

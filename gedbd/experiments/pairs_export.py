@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from hydra.utils import get_class
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.console import Console
 
 from gedbd.corpora.corpus import PARTS, TEST, VAL
 from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.model_card import render_markdown
 from gedbd.experiments.prepare import PreparedData, prepare_corpus
 from gedbd.experiments.run_folder import NOT_ENCODING, PREDICTIONS, Run, check_corpus, read_saved
 from gedbd.io.console import print_line, stage
@@ -128,17 +128,6 @@ def _candidates(task: RankingTask, named: np.ndarray) -> pd.DataFrame:
     )
 
 
-def _render(name: str, **values: Any) -> str:
-    """A README from its template."""
-    environment = Environment(
-        loader=PackageLoader("gedbd.experiments", "."),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(f"{name}.md.j2").render(**values)
-
-
 def _readme(run: Run) -> str:
     cfg = run.config
     own = run.results.iloc[0]
@@ -148,8 +137,8 @@ def _readme(run: Run) -> str:
         protocol = next(iter(run.protocols))
         scores.append(f"RR@10 {run.ranking.loc[run.ranking['method'] == run.method, 'rr@10'].iloc[0]:.3f}")
     options = ", ".join(f"{key}={value}" for key, value in cfg.split.items() if key != "_target_")
-    return _render(
-        "pairs_export",
+    return render_markdown(
+        "pairs_export.md.j2",
         corpus=run.corpus,
         label=run.label,
         method=run.method,
@@ -182,7 +171,12 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
     own = {name: table[(table["protocol"] == chosen) & table["part"].isin(SPLITS)] for name, table in tables.items()}
     text = reports.set_index("id")
     with whole_folder(out) as fresh:
-        _write_lines(fresh / "corpus.jsonl", (_document(row) for row in reports.itertuples(index=False)))
+        days = ["" if pd.isna(moment) else moment.isoformat() for moment in reports["created_at"]]
+        documents = zip(reports["id"], reports["title"], reports["description"], days, strict=True)
+        _write_lines(
+            fresh / "corpus.jsonl",
+            ({"_id": id_, "title": t, "text": d, "metadata": {"created_at": day}} for id_, t, d, day in documents),
+        )
         asked = own["queries"]["id"].drop_duplicates()
         _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": _query(text.loc[query])} for query in asked))
         for part, split in SPLITS.items():
@@ -197,15 +191,10 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
         unit = GROUPS if (own["queries"]["unit"] == "groups").any() else DOCUMENTS
         tasks = [prepared.queries[part][chosen] for part in SPLITS if chosen in prepared.queries.get(part, {})]
         against = "; ".join(task.against for task in tasks)
-        written = _render("beir_export", corpus=run.corpus, protocol=chosen, against=against, unit=unit)
+        written = render_markdown("beir_export.md.j2", corpus=run.corpus, protocol=chosen, against=against, unit=unit)
         write_text(fresh / "README.md", written)
     counts = {"documents": len(reports), "queries": len(asked), "relevant": len(own["relevant"])}
     print_line(console, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-
-
-def _document(row: Any) -> dict[str, Any]:
-    day = "" if pd.isna(row.created_at) else row.created_at.isoformat()
-    return {"_id": row.id, "title": row.title, "text": row.description, "metadata": {"created_at": day}}
 
 
 def _query(report: pd.Series) -> str:

@@ -253,20 +253,19 @@ def fill_tables(text: str, sections: list[Section], in_latex: bool = False) -> s
     def filled(match: re.Match[str]) -> str:
         if match[1] not in tables:
             raise ValueError(f"the report has no section {match[1]}; choose from {', '.join(tables)}")
+        formatted = [show(table) for table in tables[match[1]]]
         if in_latex:
-            return f"% report: {match[1]}\n{chr(10).join(map(_latex, tables[match[1]]))}% end"
-        lines = [line for table in tables[match[1]] for line in (*markdown(show(table)), "")]
+            cells = [
+                pd.DataFrame([[cell.text for cell in row] for row in table.rows], columns=table.header)
+                for table in formatted
+            ]
+            kinds = ["".join("r" if number else "l" for number in table.numeric) for table in formatted]
+            return f"% report: {match[1]}\n{chr(10).join(map(latex, cells, kinds))}% end"
+        lines = [line for table in formatted for line in (*markdown(table), "")]
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 
     marked = r"^% report: ([^\n]*)\n.*?^% end$" if in_latex else r"<!-- report: (.*?) -->.*?<!-- end -->"
     return re.sub(marked, filled, text, flags=re.DOTALL | re.MULTILINE)
-
-
-def _latex(table: pd.DataFrame) -> str:
-    """A table in LaTeX, with the cells of the page."""
-    formatted = show(table)
-    cells = pd.DataFrame([[cell.text for cell in row] for row in formatted.rows], columns=formatted.header)
-    return latex(cells, "".join("r" if number else "l" for number in formatted.numeric))
 
 
 def markdown(table: FormattedTable) -> list[str]:
