@@ -4,6 +4,7 @@ import base64
 import copy
 import gc
 import os
+import re
 import signal
 import sys
 from collections import Counter
@@ -44,6 +45,15 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Imports no file whose tests are all left out by ``-m "not slow"`` and the like: that takes seconds."""
+    left_out = re.findall(r"not (\w+)", config.option.markexpr)
+    if not left_out or collection_path.suffix != ".py":
+        return None
+    marked = re.search(r"^pytestmark = .*", collection_path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return True if marked and any(f"mark.{name}" in marked[0] for name in left_out) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are selected by their markers

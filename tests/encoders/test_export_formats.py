@@ -18,6 +18,8 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
 from gedbd.encoders.text_encoder import PACKED_ATTENTION
 from gedbd.io.files import whole_folder
 
+pytestmark = pytest.mark.integration
+
 TEXTS = ["", "slow", *(f"{'crash on start of the editor ' * (number % 9)}{number}" for number in range(40))]
 MAX_TOKENS = 24
 TRUNCATED = {"prefix": "query: ", "truncate_dim": 12, "matryoshka_dims": [16, 12]}
@@ -34,7 +36,6 @@ CASES = [
 ]
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(("architecture", "pooling", "name"), CASES)
 def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, architecture, pooling, name):
     save_small_model(tmp_path / "source", architecture)

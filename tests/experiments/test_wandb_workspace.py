@@ -15,6 +15,8 @@ import gedbd.commands.dashboard
 import gedbd.train
 from gedbd.configuration.command import CONF_DIR
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def dashboard(tmp_path, monkeypatch):
@@ -69,7 +71,6 @@ def sweep_command(path: Path) -> tuple[dict, list[str]]:
     return sweep, command
 
 
-@pytest.mark.integration
 def test_the_sweep_is_a_training_with_its_options(dashboard, tmp_path):
     dashboard("project=mine", "sweep=sweep.yaml")
     sweep, command = sweep_command(tmp_path / "sweep.yaml")
