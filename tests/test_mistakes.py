@@ -34,7 +34,7 @@ def refuse(tmp_path, monkeypatch, capsys):
     return through
 
 
-@pytest.mark.quick_cases(10)
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
@@ -91,7 +91,7 @@ def test_an_option_that_does_not_fit_is_told_before_the_command_begins(refuse, c
     assert refuse(command, *options.split(" ")).startswith(message)
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("command", "options"),
     [

@@ -76,6 +76,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[Case]:
         yield Case(backend.prepare(encoder, None), encoder, table, torch.cat(rows).numpy())
 
 
+@pytest.mark.integration
 def test_vectors_come_in_the_order_of_the_texts_and_leave_the_encoder_as_it_was(case):
     before = case.prepared.tokens_a_batch
     variable = os.environ.get("CI")

@@ -13,6 +13,8 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny
 from gedbd.encoders.query_encoder import QueryEncoder, stored_query_encoder
 from gedbd.text.tokens import StoredTokenizer, cut_to_tokens, tokenize
 
+pytestmark = pytest.mark.integration
+
 TEXTS = [
     "crash on start",
     "",
@@ -75,7 +77,6 @@ def test_an_untrained_encoder_gives_the_same_vectors_without_its_projection(tmp_
         np.testing.assert_allclose(converted.encode([text])[0], vector, atol=1e-5)
 
 
-@pytest.mark.integration
 def test_a_trained_encoder_gives_the_same_projected_vectors(tmp_path):
     encoder = tiny(dim=4)
     encoder.is_trained = True
@@ -85,7 +86,6 @@ def test_a_trained_encoder_gives_the_same_projected_vectors(tmp_path):
     np.testing.assert_allclose(converted.encode(TEXTS), expected, atol=1e-5)
 
 
-@pytest.mark.integration
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("architecture", ["mpnet", "modernbert", "nomic", "xlm-roberta", "bert"])
 def test_a_truncated_encoder_of_each_architecture_gives_the_same_vectors(tmp_path, architecture):
@@ -97,7 +97,6 @@ def test_a_truncated_encoder_of_each_architecture_gives_the_same_vectors(tmp_pat
     np.testing.assert_allclose(converted.encode(TEXTS), encoder.encode(TEXTS, kind="query"), atol=1e-5)
 
 
-@pytest.mark.integration
 def test_the_files_are_read_without_the_original(tmp_path):
     first = convert(tmp_path / "encoder", tiny())
     again = stored_query_encoder(tmp_path / "encoder", "a", "float32", refuse)
@@ -106,7 +105,6 @@ def test_the_files_are_read_without_the_original(tmp_path):
     assert sorted(file.name for file in folder.iterdir()) == FILES
 
 
-@pytest.mark.integration
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
@@ -126,7 +124,6 @@ def test_damaged_files_are_written_again(tmp_path, caplog, name, damage):
     assert stored_query_encoder(tmp_path / "encoder", "a", "float32", refuse)
 
 
-@pytest.mark.integration
 def test_a_changed_model_replaces_the_files(tmp_path):
     convert(tmp_path / "encoder", tiny())
     other = tiny(seed=1)
@@ -135,7 +132,6 @@ def test_a_changed_model_replaces_the_files(tmp_path):
     assert [folder.name for folder in (tmp_path / "encoder").iterdir()] == ["b-float32"]
 
 
-@pytest.mark.integration
 def test_what_a_killed_process_left_is_not_read(tmp_path):
     left = tmp_path / "encoder" / "tmpabc" / "fresh"
     left.mkdir(parents=True)

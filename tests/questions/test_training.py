@@ -87,6 +87,7 @@ def fitted(inputs, vectors, loss, **options):
     return scorer.scores(np.arange(NUM_QUESTIONS))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("loss", "options"),
     [

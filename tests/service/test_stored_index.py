@@ -11,6 +11,8 @@ from gedbd.corpora.bug_report import Report
 from gedbd.service.app import Settings, create_app
 from gedbd.service.webhook import Webhook
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def send(stored_index):

@@ -51,6 +51,7 @@ def test_an_option_that_does_not_count_makes_no_setting(settings, option):
     assert setting.label == GRAPH
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
