@@ -1,7 +1,7 @@
 """What docstrings say about parameters, read without importing a module.
 
 An option's section names with ``_target_`` what it builds: its options are the parameters of that, and where their file
-does not describe them, its docstring does.
+does not describe them, its docstring or a comment beside the field does.
 """
 
 import ast
@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SECTION = re.compile(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n|\n)+)", re.MULTILINE)
 # "margin: Largest cosine ..." at four spaces, and lines at eight spaces that continue it.
 PARAMETER = re.compile(r"^ {4}(\w+): (.+(?:\n {8,}.+)*)", re.MULTILINE)
+FIELD = re.compile(r" {4}(\w+): [^#]+  # (.+)")  # of a record, with a comment beside it
 REFERENCE = re.compile(r"See ``(\w+)``")
 
 Definition = ast.ClassDef | ast.FunctionDef
@@ -42,6 +43,9 @@ def parameters_of(target: str) -> dict[str, str]:
     described: dict[str, str] = {}
     for base in definition.bases if isinstance(definition, ast.ClassDef) else []:
         described |= parameters_of(f"{module}.{ast.unparse(base)}")
+    if isinstance(definition, ast.ClassDef):
+        lines = _file_of(module).read_text(encoding="utf-8").splitlines()[definition.lineno : definition.end_lineno]
+        described |= {field[1]: field[2] for line in lines if (field := FIELD.match(line))}
     for section in SECTION.findall(f"{cleandoc(ast.get_docstring(definition) or '')}\n"):
         described |= {name: " ".join(text.split()) for name, text in PARAMETER.findall(section)}
     return {name: _followed(text, module, name) for name, text in described.items()}
@@ -57,8 +61,7 @@ def _followed(text: str, module: str, parameter: str) -> str:
 
 def _locate(module: str, name: str) -> tuple[str, Definition] | None:
     """A definition and the module that holds it: the named one, or the one that it imports the name from."""
-    path = ROOT.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    file = _file_of(module)
     if not module or not file.is_file():
         return None
     body = _statements(file)
@@ -69,6 +72,11 @@ def _locate(module: str, name: str) -> tuple[str, Definition] | None:
         if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
             return _locate(str(node.module), name)
     return None
+
+
+def _file_of(module: str) -> Path:
+    path = ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 @cache

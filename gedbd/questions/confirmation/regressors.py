@@ -61,7 +61,13 @@ def median() -> LibraryModel:
 
 
 def decision_tree(max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> LibraryModel:
-    """scikit-learn's regression tree with squared error and, by default, the paper's options."""
+    """scikit-learn's regression tree with squared error and, by default, the paper's options.
+
+    Args:
+        max_depth: Maximum depth.
+        min_samples_split: Minimum number of rows to split.
+        seed: Seed for ties of splits.
+    """
     tree = DecisionTreeRegressor(max_depth=max_depth, min_samples_split=min_samples_split, random_state=seed)
     return LibraryModel(tree)
 
@@ -75,6 +81,14 @@ def xgboost(
     seed: int = 0,
 ) -> LibraryModel:
     """XGBoost (Chen and Guestrin, 2016) with squared error and, by default, the paper's options.
+
+    Args:
+        trees: Number of trees.
+        max_depth: Maximum depth.
+        eta: Learning rate.
+        subsample: Fraction of the rows of each tree.
+        colsample: Fraction of the columns of each tree.
+        seed: Seed of the samples of rows and columns.
 
     Raises:
         ValueError: If XGBoost is not installed.
