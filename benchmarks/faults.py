@@ -64,6 +64,10 @@ FAULTS = [
                 "edges.add((events[position - 1], event, EdgeKind.DATA))",
                 "edges.add((event, events[position - 1], EdgeKind.DATA))",
             ),
+            (
+                "last.add((events[position - 1], event, EdgeKind.DATA))",
+                "last.add((event, events[position - 1], EdgeKind.DATA))",
+            ),
         ),
     ),
     Fault(

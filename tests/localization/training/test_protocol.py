@@ -66,6 +66,16 @@ def test_a_report_whose_inducing_commits_are_all_later_is_left_out_and_counted(c
     assert "reports with later inducing commits only, left out: 1" in halves.warnings
 
 
+def test_links_to_changes_after_their_report_are_not_learned_from(change_corpus):
+    links = change_corpus.inducing["commit"]
+    later = pd.DataFrame({"query": links.table["query"], "document": len(change_corpus.commits) - 1})
+    both = pd.concat([links.table, later.assign(source="table", made_at=pd.NaT)], ignore_index=True)
+    moved = with_links(change_corpus, commit=replace(links, table=both))
+    levels = [make_level(corpus, find_halves(corpus), "commit")[0] for corpus in (change_corpus, moved)]
+    first, second = (level.inputs.train[["query", "document"]].to_numpy().tolist() for level in levels)
+    assert first == second
+
+
 def test_labels_that_became_known_in_the_second_half_are_counted(change_corpus):
     table = change_corpus.inducing["commit"].table
     late = table.assign(made_at=table["made_at"].where(table["query"] != 2, table["made_at"].max()))
