@@ -8,7 +8,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.corpora.urls import check_template
 from gedbd.evaluation.thresholds import enough_duplicates
 
 pytestmark = pytest.mark.integration
@@ -102,11 +101,3 @@ def test_published_datasets_ask_for_their_files(tmp_path, name):
     with pytest.raises(Exception, match=f"gedbd download dataset={name} data_dir={tmp_path}"):
         instantiate(dataset)
     assert dataset.rows.train + dataset.rows.test == dataset.rows.reports
-
-
-@pytest.mark.parametrize("name", [*PUBLISHED, "eclipse_labels", "thunderbird_labels"])
-def test_published_reports_are_linked_to_their_bugzilla(name):
-    template = config(f"dataset={name}").dataset.url_template
-    home = "https://bugs.eclipse.org/bugs" if name[:3] in {"ecl", "jdt"} else "https://bugzilla.mozilla.org"
-    assert template == home + "/show_bug.cgi?id={issue_id}"
-    check_template(template)

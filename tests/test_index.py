@@ -99,14 +99,6 @@ def test_an_index_follows_its_tracker(run, update):
     assert update("followed", "run=tested", "replace=true", *few) == (0, 0, 25, 188)
 
 
-@pytest.mark.slow
-def test_a_template_given_to_the_index_alone_links_the_reports_of_its_backtest(update):
-    update("addressed", "run=tested")
-    template = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
-    assert update("addressed", "run=tested", template) == (0, 425, 0, 0)
-    assert opened("addressed").get("1001").url == "https://bugs.example.org/show_bug.cgi?id=1001"
-
-
 def test_an_index_keeps_its_template_until_another_is_given(update):
     table = demo()
     template = "dataset.url_template='https://{}.example.org/{{issue_id}}'"
@@ -151,13 +143,6 @@ def test_an_index_takes_another_model_and_keeps_the_links_of_triagers(update, tr
     assert vectors(index)["1001"].shape == (16,)
     check_reading(index)
     assert ("1001", "1006", "triager") in index.store.file.links()
-
-
-@pytest.mark.slow
-def test_a_trained_encoder_is_not_measured_on_another_corpus(run, trained):
-    other = demo("other.csv", **{"1001": ("Title", "Something else")})
-    with pytest.raises(SystemExit, match=r"^error: run=training: the corpus other has changed since"):
-        run("backtest", "run=training", *other)
 
 
 @pytest.mark.slow

@@ -86,14 +86,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, run_command
         assert torch.equal(value, second["state_dict"][name])
 
 
-@pytest.mark.slow
-def test_a_run_is_evaluated_again_with_the_same_numbers(export, tmp_path, run_command):
-    run_command("train", *options(export, tmp_path), "hydra.run.dir=run")
-    run_command("evaluate", "run=run", f"cache_dir={tmp_path}")
-    before = pd.read_csv("run/ranking.csv")
-    pd.testing.assert_frame_equal(before, pd.read_csv("run/evaluation/test/ranking.csv"))
-
-
 def test_options_that_the_task_would_ignore_are_refused():
     for word, section in (("graph.pca_dim=5", "graph"), ("text=fields", "text")):
         with pytest.raises(ValueError, match=f"does not use the section {section}: leave {word} out"):

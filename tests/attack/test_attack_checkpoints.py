@@ -17,7 +17,6 @@ from gedbd.experiments.resuming import (
     WholeCheckpointIO,
     check_continues,
     readable_checkpoint,
-    save_whole,
 )
 from gedbd.experiments.run_folder import find_run
 from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
@@ -140,17 +139,6 @@ def test_a_kill_between_the_checkpoint_and_its_checksum_leaves_both_right(saver,
     saver.save_checkpoint(weights(3), path)
     check_whole(path)
     assert (tmp_path / CHECKSUMS).read_text().count("last.ckpt") == 1
-
-
-def test_a_trainer_saves_whole_unless_its_user_has_chosen_another_way(tmp_path):
-    class Own(WholeCheckpointIO):
-        pass
-
-    quiet = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    for plugins, expected in ((None, WholeCheckpointIO), ([Own()], Own)):
-        trainer = pl.Trainer(**quiet, plugins=plugins)
-        save_whole(trainer)
-        assert type(trainer.strategy.checkpoint_io) is expected
 
 
 def flip_last_weight(path: Path) -> None:

@@ -222,47 +222,6 @@ def test_an_open_index_takes_another_model_over(served, tmp_path):
     assert served.search(QUERY, 3) == before
 
 
-@pytest.mark.parametrize("call", ["add", "link", "unlink", "delete", "get"])
-def test_every_call_works_right_after_another_model_came(served, call):
-    served.link("1", "2", "github")
-    build(served.folder, as_corpus(REPORTS), hidden=24, target_precision=0.9)
-    answers = {
-        "add": lambda: served.add([some_report(20)]) == {"20": "added"},
-        "link": lambda: served.link("3", "4", "github") is None,
-        "unlink": lambda: served.unlink("1", "2"),
-        "delete": lambda: served.delete("3"),
-        "get": lambda: served.get("3") == REPORTS[3],
-    }
-    assert answers[call]()
-    assert served.target.target_precision == 0.9
-
-
-def test_links_of_triagers_outlive_the_model(served):
-    served.add([some_report(20)])
-    served.link("1", "2", "github")
-    served.link("3", "20", "triager")
-    build(served.folder, as_corpus(REPORTS), hidden=24, target_precision=0.9)
-    assert served.store.file.links() == [("1", "2", "github"), ("3", "20", "triager")]
-    assert members_of(served, 1) == ("1", "2")
-    assert served.get("20") is None  # the export does not have it: counted as deleted
-    served.add([some_report(20)])
-    assert members_of(served, 3) == ("3", "20")
-
-
-def test_another_model_comes_while_reports_are_read(opened, reader):
-    def slow(reports):
-        switch.read = reader
-        fill(opened.folder, as_corpus(OLD[:3]), reader, key="second")
-        return reader(reports)
-
-    switch = Switch(slow)
-    with closing(open_folder(opened.folder, switch)) as index:
-        assert index.add([some_report(50)]) == {"50": "added"}
-        for one in (opened, index):
-            assert one.get("50") == some_report(50)
-            assert len(one) == 4
-
-
 def test_a_model_that_cannot_be_read_is_told_and_taken_over_once_it_can(served):
     with closing(IndexStore(served.folder / FILE)) as store:
         good = store.about()["matching"]
