@@ -13,7 +13,6 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
-from fastapi.responses import Response as PlainResponse
 from fastapi.security import HTTPBearer
 from jinja2 import Environment, FileSystemLoader
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
@@ -33,8 +32,6 @@ from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook import Webhook, as_unavailable, webhook_router
 from gedbd.triage.stored_index import StoredIndex, stored_report
 
-locate_router = APIRouter(responses=schemas.ERROR_RESPONSES)
-suggestions_router = APIRouter(responses=schemas.ERROR_RESPONSES)
 NO_REPORT: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No such report"}}
 NO_FEEDBACK: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No feedback on these reports"}}
 NO_LINK: schemas.Responses = {404: {"model": schemas.ErrorResponse, "description": "No such link"}}
@@ -43,9 +40,6 @@ FORGET = (
     " feedback that names it, and waiting events and comments. Only its id stays, so that no old event of GitHub"
     " restores it. This cannot be undone. A later export or event that contains the report adds it again."
 )
-router = APIRouter(responses=schemas.ERROR_RESPONSES)
-public_router = APIRouter(responses=schemas.ERROR_RESPONSES)  # needs no token
-log = logging.getLogger("gedbd")
 ReportList = Annotated[list[schemas.ReportCreate], Field(min_length=1, max_length=schemas.MAX_REPORTS)]
 # Chosen by the JSON type, so that an error names the fields of the one that was sent, not those of both.
 ReportOrList = Annotated[
@@ -56,7 +50,6 @@ PAGE_DIR = Path(__file__).parent / "page"
 # Read once: no request ever names a path on disk.
 FILES = {path.name: path.read_bytes() for path in PAGE_DIR.iterdir() if path.is_file()}
 DOCUMENTATION = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
-pages_router = APIRouter(include_in_schema=False)
 MAX_PROBLEMS = 5  # that one answer names
 # Instead of pydantic's words, by its type of an error.
 PLAIN_WORDS = {
@@ -64,6 +57,12 @@ PLAIN_WORDS = {
     "missing": "this field is required",
     "model_attributes_type": "it must be a JSON object",
 }
+log = logging.getLogger("gedbd")
+router = APIRouter(responses=schemas.ERROR_RESPONSES)
+public_router = APIRouter(responses=schemas.ERROR_RESPONSES)  # needs no token
+locate_router = APIRouter(responses=schemas.ERROR_RESPONSES)
+suggestions_router = APIRouter(responses=schemas.ERROR_RESPONSES)
+pages_router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
@@ -265,10 +264,10 @@ async def health(service: ServiceDependency) -> schemas.HealthResponse:
     )
 
 
-@router.get("/metrics", response_class=PlainResponse)
-async def metrics(service: ServiceDependency) -> PlainResponse:
+@router.get("/metrics", response_class=Response)
+async def metrics(service: ServiceDependency) -> Response:
     """Returns counters and latencies for Prometheus."""
-    return PlainResponse(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @locate_router.post("/api/locate")
