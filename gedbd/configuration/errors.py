@@ -51,12 +51,7 @@ PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
 
 class CommandError(SystemExit):
-    """The end of a command with one line.
-
-    Attributes:
-        folder: The run folder that Hydra created for the command, if any.
-        status: The exit status.
-    """
+    """The end of a command with one line."""
 
     def __init__(self, line: str, folder: Path | None, status: int = 1) -> None:
         super().__init__(line)

@@ -47,11 +47,7 @@ def check_baseline(cfg: DictConfig) -> None:
 
 
 def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console: Console) -> float:
-    """Fits the configured baseline on prepared data, and writes and prints its results.
-
-    Returns:
-        F1 on the part's pairs.
-    """
+    """Fits the configured baseline on prepared data, and writes and prints its results."""
     baseline = instantiate(cfg.baselines[cfg.name], _convert_="object")
     result = evaluate_baseline(baseline, cfg.name, prepared, cfg.part)
     if cfg.run:

@@ -116,9 +116,6 @@ class RetrievalData(WholeBatchData):
         parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
         queries: What is ranked in each part, by protocol; the other parts have pairs only.
         evaluated: Parts that a test scores; the last one is reported.
-
-    Attributes:
-        on_top: Ranks the validation queries by a ranker over the vectors, if ``ranking.ranker`` asks for it.
     """
 
     def __init__(
@@ -177,9 +174,6 @@ class RetrievalData(WholeBatchData):
         """Ranks the queries of a part, if there are any.
 
         With ``text_too``, by the text vectors too, as ``score_text``.
-
-        Returns:
-            Rankings by protocol and score.
         """
         queries = self.queries.get(part, {})
         if not queries:

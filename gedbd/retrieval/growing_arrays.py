@@ -143,11 +143,6 @@ class TermLists:
         starts: ``(F + 1,)``: the terms of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
         terms: ``(T,)``.
         counts: ``(T,)``.
-
-    Attributes:
-        ends: Ends of the texts in ``terms``.
-        terms: The terms, see ``find``.
-        counts: The counts of the terms.
     """
 
     def __init__(self, starts: np.ndarray, terms: np.ndarray, counts: np.ndarray) -> None:

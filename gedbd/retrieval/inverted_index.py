@@ -303,9 +303,6 @@ class InvertedIndex:
         Args:
             terms: ``(L,)`` numbers of the query's terms, repeated as in its text; unknown ones score nothing.
             before: Score and count only the first ``before`` texts, as if the others did not exist. None for all.
-
-        Returns:
-            ``(before,)`` float32, 0 or above.
         """
         state, before = self.until(before)
         lengths = state.lengths[:before]

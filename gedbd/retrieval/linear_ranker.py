@@ -29,9 +29,6 @@ class LinearRanker(Scorer):
             features share all training queries.
         random_candidates: Number of random candidates below the shortlist for each training query; needed if most
             relevant documents are below it.
-
-    Attributes:
-        weights_: Learned weight of each feature, by name.
     """
 
     earlier_only = True

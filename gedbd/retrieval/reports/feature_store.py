@@ -77,11 +77,7 @@ class ReportFeatures:
 
 
 class FeatureEncoder:
-    """Turns reports into numbers.
-
-    Attributes:
-        categories: Numbers of the values of each of ``FIELDS``.
-    """
+    """Turns reports into numbers."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -140,10 +136,6 @@ class FeatureStore:
 
     A copy by ``copy.copy`` can grow without changing this store, for searches that are using it; of several copies only
     one may grow.
-
-    Attributes:
-        vectors: The vectors.
-        terms: The counts of terms by kind of ``TERM_KINDS``.
     """
 
     def __init__(self, dim: int) -> None:

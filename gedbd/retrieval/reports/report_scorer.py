@@ -55,9 +55,6 @@ class ReportPairScorer(Protocol):
             texts: Texts of all N reports, by row.
             lists: Training queries in the order of time.
             groups: ``(N,)`` group of each report.
-
-        Returns:
-            See ``score_lists``.
         """
         ...
 
@@ -75,11 +72,6 @@ class SecondStage:
     Args:
         scorers: Their scores are the features.
         options: How the rankers are trained; the first ones are trained once, whatever ``num_seeds`` says.
-
-    Attributes:
-        names: The features behind ``FEATURES``.
-        first_: The first ranker.
-        ranker_: The second query.
     """
 
     def __init__(self, scorers: Sequence[ReportPairScorer], options: RankerOptions) -> None:
@@ -176,9 +168,6 @@ class LearntReports(Scorer):
     in the order of their cosines.
 
     ``conf/baseline.yaml`` describes the options of ``boosted``; some are those of ``RankerOptions``.
-
-    Attributes:
-        ranker_: The ranker.
     """
 
     earlier_only = True

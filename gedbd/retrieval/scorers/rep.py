@@ -70,9 +70,6 @@ class Rep(Scorer):
 
     For each duplicate pair of the training part, ``irrelevant`` earlier reports of other groups are drawn; gradient
     descent on log(1 + exp(rep(irrelevant) - rep(relevant))) starts from the paper's weights.
-
-    Attributes:
-        weights_: Learned weight of each feature, by name.
     """
 
     def __init__(

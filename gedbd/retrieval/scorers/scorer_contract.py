@@ -140,10 +140,6 @@ class EarlierScorer(Scorer):
     """Scores the documents before a query one query at a time. Later documents get the lowest score of the earlier.
 
     What a scorer counts, such as how many documents have a word, it counts in the earlier documents alone.
-
-    Attributes:
-        num_earlier_: ``(Q,)`` number of documents before each query.
-        num_documents_: Number N of documents.
     """
 
     earlier_only = True

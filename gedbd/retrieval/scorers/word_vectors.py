@@ -27,10 +27,6 @@ class GensimModel(ABC):
     """Learns vectors of words or documents from the texts of a corpus, with gensim.
 
     ``conf/baseline.yaml`` describes the options; D below is ``dim``.
-
-    Attributes:
-        vocabulary_: Numbers of the words.
-        warnings_: What was found while fitting and encoding.
     """
 
     name: ClassVar[str]
@@ -137,11 +133,7 @@ class TrainingTexts:
 
 
 def number_words(texts: Sequence[str], vocabulary: Vocabulary, learn: bool) -> list[np.ndarray]:
-    """The words of each text as numbers, without English stop words and URLs.
-
-    Returns:
-        N arrays ``(L,)`` int32.
-    """
+    """The words of each text as numbers, without English stop words and URLs."""
     numbers: list[np.ndarray] = []
     starts = range(0, len(texts), BLOCK_TEXTS)
     for start in track(starts, "read words", transient=True, disable=len(texts) < MIN_PROGRESS_TEXTS):
@@ -232,9 +224,6 @@ class Doc2Vec(GensimModel):
         distributed_memory: Predict a word from its neighbours in the window and the document (PV-DM) instead of from
             the document alone (PV-DBOW).
         epochs: Passes over the corpus, and steps of each inference, which reads 10,000 words of a text at most.
-
-    Attributes:
-        model_: gensim's model; None if no word is frequent enough.
     """
 
     name: ClassVar[str] = "doc2vec"
