@@ -57,9 +57,9 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray, grid: np.ndarray = GR
     return float(grid[np.argmax(f1)])
 
 
-def score_grid(scores: np.ndarray, max_thresholds: int = 400) -> np.ndarray:
-    """A grid of thresholds for scores of any range: their quantiles, ascending."""
-    return np.unique(np.quantile(scores, np.linspace(0, 1, max_thresholds), method="higher"))
+def score_grid(scores: np.ndarray) -> np.ndarray:
+    """A grid of thresholds for scores of any range: 400 quantiles, ascending."""
+    return np.unique(np.quantile(scores, np.linspace(0, 1, 400), method="higher"))
 
 
 def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dict[str, float]:
