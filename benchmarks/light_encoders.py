@@ -30,7 +30,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from tokenizers import Tokenizer
 
-from gedbd.configuration.resolvers import register_resolvers
+from gedbd.configuration.options import register_resolvers
 from gedbd.corpora.templates import title_description
 from gedbd.encoders.backend import encode_texts
 from gedbd.evaluation.significance import compare_means

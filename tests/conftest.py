@@ -86,7 +86,7 @@ def _seed() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _resolvers() -> None:
     """What configurations compute, for tests that compose one without a command."""
-    from gedbd.configuration.resolvers import register_resolvers
+    from gedbd.configuration.options import register_resolvers
 
     register_resolvers()
 

@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning.plugins.environments import SLURMEnvironment
 
 import gedbd.train
-from gedbd.configuration.resolvers import run_dir, started
+from gedbd.configuration.options import run_dir, started
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 PAGE = (ROOT / "docs" / "guides" / "large.md").read_text()

@@ -117,7 +117,7 @@ def fit(
 
 def _new_folder(folder: str | Path | None, corpus: Corpus, encoder: str) -> Path:
     """The new folder of the run."""
-    from gedbd.configuration.resolvers import own_folders, run_dir
+    from gedbd.configuration.options import own_folders, run_dir
 
     if folder is None:
         with own_folders():

@@ -37,8 +37,7 @@ from gedbd.configuration.command_words import (
 )
 from gedbd.configuration.errors import CommandError, error_line, output_paths
 from gedbd.configuration.help import command_help, option_words
-from gedbd.configuration.options import check_command_line, delete_unused
-from gedbd.configuration.resolvers import is_own, own_folders, register_resolvers
+from gedbd.configuration.options import check_command_line, delete_unused, is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
 from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
 from gedbd.io.files import CONF_DIR, private_files

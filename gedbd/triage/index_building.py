@@ -16,7 +16,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.resolvers import encoding_precision
+from gedbd.configuration.options import encoding_precision
 from gedbd.corpora.bug_report import Report, as_table, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import Text

@@ -20,10 +20,10 @@ import gedbd.commands.baseline
 import gedbd.commands.fetch
 import gedbd.commands.index
 import gedbd.commands.serve
-import gedbd.configuration.resolvers
+import gedbd.configuration.options
 import gedbd.train
 from gedbd import __main__ as cli
-from gedbd.configuration.resolvers import own_folders, run_dir, sweep_dir
+from gedbd.configuration.options import own_folders, run_dir, sweep_dir
 from gedbd.corpora.feedback import FeedbackStore
 from gedbd.io.locks import RUN_LOCK, sole_process
 from gedbd.triage.storage.folder_store import compact_elsewhere
@@ -54,7 +54,7 @@ def stopped_clock(monkeypatch):
         def now(cls, tz=None):
             return datetime(2026, 10, 25, 0, 30, 5, tzinfo=UTC).astimezone(tz)
 
-    monkeypatch.setattr(gedbd.configuration.resolvers, "datetime", Stopped)
+    monkeypatch.setattr(gedbd.configuration.options, "datetime", Stopped)
 
 
 def new_run() -> Path:
@@ -76,7 +76,7 @@ def test_runs_and_sweeps_of_one_second_get_folders_of_their_own(stopped_clock):
 
 def test_of_processes_that_begin_together_each_makes_a_folder(tmp_path, stopped_clock):
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: gedbd.configuration.resolvers._create(tmp_path / "above", "name"), range(24)))
+        made = list(pool.map(lambda _: gedbd.configuration.options._create(tmp_path / "above", "name"), range(24)))
     assert len(set(made)) == 24
 
 
@@ -92,7 +92,7 @@ def test_a_folder_that_stays_empty_goes_and_outside_of_a_command_none_is_made(st
 
 def test_a_command_that_fails_leaves_the_folder_of_another_alone(stopped_clock, monkeypatch):
     first = new_run()
-    monkeypatch.setattr(gedbd.configuration.resolvers, "started", lambda: first.name)
+    monkeypatch.setattr(gedbd.configuration.options, "started", lambda: first.name)
     with refuses("none.csv", SystemExit):
         call(gedbd.commands.baseline, "name=constant", "dataset=csv", "dataset.path=none.csv", "dataset.name=demo")
     assert (first / "config.yaml").is_file()
