@@ -33,8 +33,8 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 class CategoryEncoder:
     """A number for each value of a field; upper and lower case are the same."""
 
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._codes = {name: code for code, name in enumerate(values)}
 
     @property
     def values(self) -> list[str]:
