@@ -78,9 +78,7 @@ def fail() -> Corpus:
     raise AssertionError("the export is parsed")
 
 
-@pytest.mark.parametrize(
-    ("length", "place"), [(0, None), (16, None), (1_000_000, None), *((None, n) for n in (100, -1))]
-)
+@pytest.mark.parametrize(("length", "place"), [(0, None), (1_000_000, None), (None, 100)])
 def test_a_short_file_or_a_flipped_bit_is_found_and_the_file_written_again(export, tmp_path, length, place):
     folder = tmp_path / "cache"
     expected = read_corpus(dataset(export), folder)

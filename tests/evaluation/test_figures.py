@@ -113,7 +113,7 @@ def drawn(layout):
 
 
 @pytest.mark.figures
-@pytest.mark.parametrize("text", [r"$\frac a$", "costs $5 or $6", "$", "a \x1b[31m\u202eb\x00"])
+@pytest.mark.parametrize("text", [r"$\frac a$ or $6", "a \x1b[31m\u202eb\x00"])
 def test_texts_are_neither_formulas_nor_control_signs(text, tmp_path):
     figure = Figure(layout="constrained")
     left, right = figure.subplots(1, 2)

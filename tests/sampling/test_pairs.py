@@ -82,7 +82,7 @@ def test_parts_share_random_negatives_as_they_share_positives(corpus, split):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("total", [293, 401, 502])
+@pytest.mark.parametrize("total", [293, 502])
 def test_filling_reaches_exactly_the_total(corpus, split, total):
     pairs, warnings = PairSampler(1.0, fill_to=total).sample(corpus, split)
     assert len(pairs) == total

@@ -159,13 +159,3 @@ def test_a_repository_may_be_written_short():
     assert is_here("Owner/Repo", "github.com/owner/repo")
     assert not is_here("er/repo", "github.com/owner/repo")
     assert not is_here("owner/repo", "")
-
-
-@pytest.mark.parametrize(
-    "piece", ["> a\n", "`", "```\n", "duplicate of ", "same as ", "#1 ", "~~a", "{code}", "<!--", " ", "\n", "a/", "/-"]
-)
-@pytest.mark.usefixtures("hang_guard")
-@pytest.mark.quick_cases(4)
-def test_long_comments_are_read_in_linear_time(piece):
-    for tracker in (github, gitlab, bugzilla, jira):
-        tracker.REFERENCES.find("dup " + piece * (300_000 // len(piece)))
