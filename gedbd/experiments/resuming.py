@@ -4,7 +4,6 @@ One rule says with which options a run continues: its saved ones, with trainer, 
 command line. With any other option, the command line must compose all options of the run again.
 """
 
-import hashlib
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import IO, Any
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -188,7 +187,16 @@ class WholeCheckpointIO(TorchCheckpointIO):
         path.parent.mkdir(parents=True, exist_ok=True)
         before = noted_checksums(path) or ([checksum(path)] if path.is_file() else [])
         with replacing(path) as unfinished:
-            digest = _write(checkpoint, unfinished)
+            try:
+                with unfinished.open("wb") as file:
+                    torch.save(checkpoint, file)
+            except RuntimeError as error:
+                # After an error of the disk, or Ctrl-C, PyTorch closes its archive, which fails too, and raises only
+                # the second error.
+                if isinstance(error.__context__, OSError | KeyboardInterrupt):
+                    raise error.__context__ from None
+                raise
+            digest = checksum(unfinished)
             # Both checksums are valid until the rename: a kill around it leaves either content.
             note_checksums(path, [*before, digest])
         note_checksums(path, [digest])
@@ -210,36 +218,6 @@ def save_whole(trainer: pl.Trainer) -> None:
     """Makes a trainer write its checkpoints with ``WholeCheckpointIO``, unless it has a custom ``CheckpointIO``."""
     if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
         trainer.strategy.checkpoint_io = WholeCheckpointIO()
-
-
-class _Hashing:
-    """A file to write to that computes the checksum of its content."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, content: bytes) -> int:
-        self.digest.update(content)
-        return self.file.write(content)
-
-    def flush(self) -> None:
-        self.file.flush()
-
-
-def _write(checkpoint: dict[str, Any], path: Path) -> str:
-    """Writes a checkpoint into a new file and returns its checksum."""
-    with path.open("wb") as file:
-        hashing = _Hashing(file)
-        try:
-            torch.save(checkpoint, hashing)  # type: ignore[arg-type]
-        except RuntimeError as error:
-            # After an error of the disk, or Ctrl-C, PyTorch closes its archive, which fails too, and raises only the
-            # second error.
-            if isinstance(error.__context__, OSError | KeyboardInterrupt):
-                raise error.__context__ from None
-            raise
-    return hashing.digest.hexdigest()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Checkpoints survive a kill, a full disk and flipped bits: the one before stays, and a damaged one is refused."""
 
 import errno
+import io
 import json
 from pathlib import Path
 
@@ -56,14 +57,22 @@ def test_an_interruption_while_a_checkpoint_is_written_stays_one(saver, tmp_path
     saver.save_checkpoint(weights(1), path)
     written = []
 
-    def write(self, content):
-        written.append(content)
-        if len(written) == 2:
-            raise interrupt
-        return self.file.write(content)
+    class Interrupted(io.FileIO):
+        def write(self, content):
+            written.append(content)
+            if len(written) == 2:
+                raise interrupt
+            return super().write(content)
 
+    opened = Path.open
     with monkeypatch.context() as patch:
-        patch.setattr("gedbd.experiments.resuming._Hashing.write", write)
+        patch.setattr(
+            Path,
+            "open",
+            lambda self, mode="r", *rest, **options: (
+                Interrupted(self, mode) if mode == "wb" else opened(self, mode, *rest, **options)
+            ),
+        )
         with pytest.raises(interrupt):
             saver.save_checkpoint(weights(2), path)
     check_whole(path)
