@@ -154,18 +154,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
 
 @contextmanager
 def _wandb_run(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
-    """A W&B run, which ends with the block; see ``open_loggers``."""
-    try:
-        yield _open_wandb(logger, folder, labels, resumed)
-    except BaseException as error:
-        failed = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-        wandb.finish(exit_code=0 if isinstance(error, Pruned) else failed)
-        raise
-    wandb.finish()
-
-
-def _open_wandb(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> WandbLogger:
-    """Opens a new W&B run, or resumes that of the folder; stores its id in the folder."""
+    """Opens a new W&B run, or resumes that of the folder, which keeps its id; it ends with the block."""
     values = labels | {"save_dir": str(folder)}
     stored = folder / STORED
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
@@ -175,17 +164,22 @@ def _open_wandb(logger: DictConfig, folder: Path, labels: dict[str, Any], resume
     given = {key: value for key, value in values.items() if not logger.get(key)}
     if logger.get("offline"):
         given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
-    made: WandbLogger = instantiate(logger, **given)
-    if not is_first():
-        return made
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        run = made.experiment
-    except wandb.Error as error:
-        raise ValueError(f"logger=wandb: {error}; WANDB_MODE=offline logs to a file") from error
-    about = {"id": run.id, "name": run.name, "group": run.group or None}
-    write_text(stored, json.dumps(about, indent=2) + "\n")
-    return made
+        made: WandbLogger = instantiate(logger, **given)
+        if is_first():
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                run = made.experiment
+            except wandb.Error as error:
+                raise ValueError(f"logger=wandb: {error}; WANDB_MODE=offline logs to a file") from error
+            about = {"id": run.id, "name": run.name, "group": run.group or None}
+            write_text(stored, json.dumps(about, indent=2) + "\n")
+        yield made
+    except BaseException as error:
+        failed = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        wandb.finish(exit_code=0 if isinstance(error, Pruned) else failed)
+        raise
+    wandb.finish()
 
 
 def read_stored(path: Path) -> dict[str, str | None]:
@@ -195,12 +189,12 @@ def read_stored(path: Path) -> dict[str, str | None]:
         ValueError: If the file is damaged, or holds an interpolation or values that are not text.
     """
     content = read_object(path)
-    found = {name: content.get(name) for name in ("id", "name", "group")}
-    check_plain(found, str(path))
-    for name, value in found.items():
+    values = {name: content.get(name) for name in ("id", "name", "group")}
+    check_plain(values, str(path))
+    for name, value in values.items():
         if not (value is None or isinstance(value, str)):
             raise ValueError(f"{path} is damaged: {name} is not text")
-    return found
+    return values
 
 
 def _is_wandb(logger: DictConfig) -> bool:

@@ -219,27 +219,21 @@ def find_run(
     Raises:
         ValueError: If the folder is no run of an encoder of reports, or has no such checkpoint, or a damaged one.
     """
+    from gedbd.experiments.training_task import SystemTask
+
     cfg = read_saved(folder, left_out, cache_dir)
-    _check_trains_system(cfg, folder)
+    target = OmegaConf.select(cfg, "task._target_")
+    if target is not None and not issubclass(get_class(target), SystemTask):
+        encoder = folder / "encoder"
+        weights = f"use its weights with encoder=codebert encoder.model={encoder}" if encoder.is_dir() else None
+        raise ValueError(
+            f"run={folder}: its task, {target}, trains no encoder of reports: {weights or 'give a run of another task'}"
+        )
     path = folder / "checkpoints" / f"{checkpoint}.ckpt"
     if not path.is_file():
         raise ValueError(f"run={folder}: there is no {path.name} in its checkpoints")
     check_whole(path)
     return cfg, path
-
-
-def _check_trains_system(cfg: DictConfig, folder: Path) -> None:
-    """Raises ValueError if a run's task trains no system whose checkpoint encodes reports."""
-    from gedbd.experiments.training_task import SystemTask
-
-    target = OmegaConf.select(cfg, "task._target_")
-    if target is None or issubclass(get_class(target), SystemTask):
-        return
-    encoder = folder / "encoder"
-    use = "give a run of another task"
-    if encoder.is_dir():
-        use = f"use its weights with encoder=codebert encoder.model={encoder}"
-    raise ValueError(f"run={folder}: its task, {target}, trains no encoder of reports: {use}")
 
 
 @stage("open the run")

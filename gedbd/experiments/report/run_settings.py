@@ -43,9 +43,14 @@ class Setting:
         return self.label_without()
 
     def label_without(self, *names: str) -> str:
-        """Its name without some of its options."""
-        label_options = [name for name in self.named if self.options[name] and name not in names]
-        return ", ".join([self.base, *(option_label(name, self.options[name]) for name in label_options)])
+        """Its name without some of its options; ``k1=1.2`` stands for ``baselines.bm25.k1=1.2``."""
+        words = [self.base]
+        for name in self.named:
+            if self.options[name] and name not in names:
+                parts = name.split(".")
+                short = ".".join(parts[2:]) if parts[0] == "baselines" else name
+                words.append(f"{short}={self.options[name]}")
+        return ", ".join(words)
 
     def name_of(self, method: str) -> str:
         """Display name of one of its methods; its own method has the name of the setting."""
@@ -222,9 +227,3 @@ def _named(bases: list[str], options: list[dict[str, str]]) -> list[list[str]]:
         for base, values, names in zip(bases, options, named, strict=True)
     }
     return named if len(labels) == len(bases) else [varied(options)] * len(bases)
-
-
-def option_label(name: str, value: str) -> str:
-    """An option in a label, such as ``graph.rule=knn``; ``k1=1.2`` for ``baselines.bm25.k1``."""
-    parts = name.split(".")
-    return f"{'.'.join(parts[2:] if parts[0] == 'baselines' else parts)}={value}"
