@@ -66,11 +66,6 @@ def test_what_is_written_is_read_again(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["captions.csv"]
 
 
-def test_other_tables_need_two_columns_only(tmp_path):
-    path = table(tmp_path, "caption,page,image\n a window ,1, a.png \n,2,b.png\na window,3,a.png\nlate,4,b.png\n")
-    assert read_captions(path) == {"a.png": "a window", "b.png": "late"}
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

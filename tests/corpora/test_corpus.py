@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,6 @@ from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.corpora.statistics import describe_corpus
-from gedbd.io.files import corpus_name
 
 
 def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is_left(make_corpus):
@@ -28,16 +26,6 @@ def test_the_newest_reports_are_kept_and_groups_renamed_after_the_oldest_that_is
     assert corpus.group.tolist() == [0, 1, 0, 3, 1, 0, 6, 3, 1]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_pairs_among_the_newest_are_those_there_were(make_corpus, seed):
-    generator = np.random.default_rng(seed)
-    _, oldest, inverse = np.unique(generator.integers(0, 30, size=90), return_index=True, return_inverse=True)
-    corpus, count = make_corpus(oldest[inverse]), 50
-    kept, newest = corpus.group[-count:], keep_last(corpus, count).group
-    assert ((kept[:, None] == kept) == (newest[:, None] == newest)).all()
-    assert newest.tolist() == [kept.tolist().index(number) for number in kept]
-
-
 def test_to_keep_as_many_as_there_are_or_more_changes_nothing(make_corpus):
     corpus = make_corpus([0, 1, 0, 3])
     assert keep_last(corpus, 4) is corpus
@@ -54,20 +42,6 @@ def test_to_keep_no_report_is_refused(make_corpus, count):
 def test_the_fingerprint_depends_on_texts_and_groups(make_corpus):
     first = make_corpus([0, 1, 0])
     assert first.fingerprint == make_corpus([0, 1, 0]).fingerprint != make_corpus([0, 1, 1]).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("/data/eclipse.csv.xz", "eclipse"),
-        ("/data/eclipse/Bugs.csv", "eclipse"),
-        ("/data/csv.git", "csv"),
-        ("/data/csv/.git", "csv"),
-        ("/data/csv", "csv"),
-    ],
-)
-def test_a_corpus_has_the_name_of_its_file_or_folder(path, name):
-    assert corpus_name(Path(path)) == name
 
 
 def links_of(pairs: list[tuple[int, int]], num_queries: int, num_documents: int) -> Links:

@@ -1,8 +1,6 @@
 import csv
-import multiprocessing
 import os
 from dataclasses import replace
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -134,28 +132,6 @@ def test_another_version_reads_the_export(export, tmp_path, monkeypatch, module,
     with pytest.raises(AssertionError, match="is parsed"):
         cached_corpus(fail, {}, [export], tmp_path / "cache")
     corpus_cache._version.cache_clear()
-
-
-@pytest.mark.integration
-def test_processes_that_read_at_once_get_the_same(export, tmp_path):
-    context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(2)
-    arguments = (export, tmp_path / "cache", barrier)
-    others = [context.Process(target=read_at_once, args=arguments) for _ in range(2)]
-    for other in others:
-        other.start()
-    for other in others:
-        other.join()
-    assert [other.exitcode for other in others] == [0, 0]
-    check_equal(read_corpus(dataset(export), tmp_path / "cache"), read_corpus(dataset(export)))
-    assert len(stored(tmp_path / "cache")) == 1
-
-
-def read_at_once(export: Path, folder: Path, barrier: Barrier) -> None:
-    expected = read_corpus(dataset(export))
-    barrier.wait(timeout=60)
-    for _ in range(3):
-        check_equal(read_corpus(dataset(export), folder), expected)
 
 
 def test_a_corpus_of_several_files_is_kept_until_one_of_them_changes(export, tmp_path):

@@ -107,7 +107,7 @@ def test_many_threads_and_two_connections_lose_nothing(feedback, tmp_path):
 def test_what_was_acknowledged_outlives_a_kill(tmp_path):
     expected = set()
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    for round_number in range(3):
+    for round_number in range(2):
         command = [sys.executable, "-c", WRITER, str(tmp_path), str(round_number)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
             for _ in range(5):

@@ -96,13 +96,6 @@ def test_each_part_keeps_to_its_tokens_and_what_is_left_goes_to_the_open_one(tok
     assert len(tokenize([text], tokenizer, 512).ids) == 128
 
 
-def test_without_budgets_no_part_is_cut(tokenizer):
-    reports = table(REPORT | {"title": "mail " * 50, "description": "inbox " * 300})
-    ((text,), _) = FieldTemplate(PARTS, None, None, Cleaning())(reports, tokenizer, 32)
-    assert (text.count("mail"), text.count("inbox")) == (50, 300)
-    assert text.startswith(f"{FORM} [SUMMARY] mail")
-
-
 def test_captions_of_the_images_that_a_report_names(tokenizer, tmp_path):
     text = maker(
         captions=captions_of(tmp_path, "a.png,1,a dialog,described\nb.png,2,,broken\nc.png,3,a list,described\n")

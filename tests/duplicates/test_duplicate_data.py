@@ -65,10 +65,6 @@ def test_evaluation_reads_reports_of_pairs_and_what_is_ranked_in_the_last_part(d
     assert data.needed("val", "test").tolist() == [1, 2, 3]
 
 
-def test_evaluation_reads_each_report_once(data):
-    assert [batch.n_id.tolist() for batch in data.val_dataloader()] == [[3, 2]]  # the shorter text first
-
-
 def test_tables_name_the_reports(data):
     pairs = data.pair_table()
     assert pairs.loc[0, ["id_1", "title_1", "id_2", "title_2"]].tolist() == ["a", "one", "b", "two"]
@@ -168,11 +164,3 @@ def test_vectors_of_an_interrupted_run_are_taken_up(make_corpus):
     expected[[3, 8]] *= 2
     assert (second.vectors == expected).all()
     assert held is second.vectors  # what the steps draw by
-
-
-@pytest.mark.parametrize("batches", [PairBatches(8, 0), grouped(0.0)])
-def test_no_vectors_are_kept_where_none_are_asked_for(make_corpus, batches):
-    data = module(make_corpus, batches)
-    data.remember(np.arange(COUNT), np.ones((COUNT, 4), dtype=np.float32))
-    assert data.vectors is None
-    assert data.state_dict() == {}

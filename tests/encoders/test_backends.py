@@ -106,18 +106,17 @@ def test_batches_come_back_in_their_order_also_after_an_abandoned_encoding(case)
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(("max_positions", "lengths"), [(512, {32, 64, 96}), (50, {32})])
-def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch, max_positions, lengths):
+def test_openvino_pads_a_single_text_to_few_lengths(tiny, monkeypatch):
     encoder, tokenizer = tiny
-    monkeypatch.setattr(encoder.backbone.config, "max_position_embeddings", max_positions)
+    monkeypatch.setattr(encoder.backbone.config, "max_position_embeddings", 70)
     prepared = OpenVino("float32").prepare(encoder, None)
-    for length in (1, 31, 32, 33, 50, 65, 96):
+    for length in (1, 32, 33, 65, 96):
         input_ids = torch.randint(5, len(tokenizer), (1, length), generator=torch.Generator().manual_seed(length))
         batch = input_ids, torch.ones_like(input_ids)
         (vectors,) = prepared.encode([batch])
         (expected,) = Torch().prepare(encoder).encode([batch])
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    assert prepared._runtime._fixed.keys() == lengths
+    assert prepared._runtime._fixed.keys() == {32, 64}
 
 
 @pytest.mark.integration
@@ -196,7 +195,7 @@ def test_bfloat16_is_close(monkeypatch):
         vectors = encode_texts(table, prepared)
         assert vectors.dtype == np.float32
         assert cosines(vectors, expected).min() > 0.999
-    for module in ("openvino_backend", "openvino_model"):
+    for module in ("openvino_backend", "backend"):
         monkeypatch.setattr(f"gedbd.encoders.{module}.has_bfloat16", lambda: False)
     with pytest.raises(ValueError, match="this CPU does not support it"):
         OpenVino("bfloat16")

@@ -1,11 +1,9 @@
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from gedbd.encoders.caches import BATCHES_A_COMMIT
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
@@ -84,23 +82,6 @@ def test_an_interrupted_call_keeps_what_was_stored(tiny, tmp_path, monkeypatch):
     np.testing.assert_allclose(resumed, whole, atol=1e-5)
 
 
-def test_another_process_may_store_between_two_batches(tiny, tmp_path, monkeypatch):
-    encoder, tokenizer = tiny
-    texts = [f"{number} {'crash ' * (number % 6)}" for number in range(60)]
-    monkeypatch.setattr("gedbd.text.tokens.CPU_TOKENS", 80)
-    asked = []
-
-    def store_beside(*inputs):
-        (file,) = tmp_path.glob("*.sqlite")
-        with closing(sqlite3.connect(file, timeout=0)) as cache, cache:
-            asked.append(cache.execute("INSERT INTO vectors VALUES (?, ?)", (bytes([len(asked)]), b"")).rowcount)
-
-    encoder.backbone.register_forward_pre_hook(store_beside)
-    pooled(texts, encoder, tokenizer, 8, tmp_path)
-    assert len(asked) > 2
-    assert stored(tmp_path) == len(texts) + len(asked)
-
-
 def test_another_encoder_pooling_or_length_never_reads_these_vectors(tiny, tmp_path):
     encoder, tokenizer = tiny
     other = load_tiny_encoder("tiny", "mean", dim=8, max_tokens=32, hidden=16, layers=1, dropout=0.0, seed=1).model
@@ -110,14 +91,6 @@ def test_another_encoder_pooling_or_length_never_reads_these_vectors(tiny, tmp_p
     encoder.pooling = "cls"
     pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
     assert len(list(tmp_path.glob("*.sqlite"))) == 4
-
-
-def test_the_projection_does_not_matter(tiny, tmp_path):
-    encoder, tokenizer = tiny
-    first = pooled(TEXTS, encoder, tokenizer, 8, tmp_path)
-    nn.init.zeros_(encoder.projection.weight)
-    allow_calls(encoder, 0)
-    assert (pooled(TEXTS, encoder, tokenizer, 8, tmp_path) == first).all()
 
 
 def test_a_cache_folder_that_is_a_file_is_refused(tiny, tmp_path):

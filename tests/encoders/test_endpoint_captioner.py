@@ -100,14 +100,6 @@ def test_what_may_pass_is_asked_again(server, fault):
     assert len(server.requests) == 3
 
 
-def test_it_waits_as_long_as_the_endpoint_says(server, monkeypatch):
-    slept: list[float] = []
-    monkeypatch.setattr("urllib3.util.retry.time.sleep", slept.append)
-    server.faults = [Reply({}, 429, {"Retry-After": "7"}), Reply({}, 503, {"Retry-After": "9"})]
-    assert captioner().describe(pictures(5)) == [Caption("an image 5 pixels wide")]
-    assert slept == [7, 9]
-
-
 def test_what_keeps_failing_is_a_problem_of_its_image(server, caplog):
     server.answer = lambda request: (
         refused(429, f"slow down, {KEY}") if sent_image(request).width == 6 else told(width(request))

@@ -74,12 +74,6 @@ def test_truncated_vectors_are_those_of_sentence_transformers(tmp_path, name):
     np.testing.assert_allclose(projected, trained, atol=1e-5)
 
 
-def test_xlm_roberta_reads_a_prefix_too(tmp_path):
-    folder = save_small_model(tmp_path, "xlm-roberta")
-    encoder = load_encoder("mine", str(folder), "mean", 4, MAX_TOKENS, prefix="query: ")
-    np.testing.assert_allclose(encoder.encode(TEXTS), by_sentence_transformers(folder, "mean", "query: "), atol=1e-5)
-
-
 def tiny_with(**given) -> LoadedEncoder:
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 1, "dropout": 0.0, "seed": 0}
     return load_tiny_encoder("tiny", "mean", **sizes | given)

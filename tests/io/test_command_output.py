@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.io.command_output import finish_document, is_json_asked, json_output, record, recorded_part, write_json
+from gedbd.io.command_output import finish_document, json_output, record, recorded_part, write_json
 
 TABLE = pd.DataFrame(
     {
@@ -42,14 +42,6 @@ def test_values_have_all_digits_and_no_type_of_their_own(capsys):
         "nothing": None,
         "pair": [1, "ä"],
     }
-
-
-def test_nothing_is_kept_without_the_option(capsys):
-    with json_output(False):
-        record(a=1)
-        assert not is_json_asked()
-        print("text")
-    assert capsys.readouterr() == ("text\n", "")
 
 
 def test_parts_become_a_list_and_one_document_is_printed(capsys):

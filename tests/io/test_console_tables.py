@@ -59,12 +59,6 @@ def test_records_where_a_table_fits_in_no_way():
     assert lines.count("") == 3
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
-def test_no_word_is_cut(width):
-    output = " ".join(printed(print_table, TITLES, "", width=width))
-    assert set(TITLES["title"][0].split()) <= set(output.split())
-
-
 def test_control_characters_are_not_printed():
     hostile = pd.DataFrame({"title": ["\x1b[2Jgone\nline"]})
     assert printed(print_table, hostile, "", width=80)[2] == " [2Jgone line"

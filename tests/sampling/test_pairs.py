@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.corpus import PARTS, TRAIN
+from gedbd.corpora.corpus import PARTS
 from gedbd.corpora.relevance import Links
 from gedbd.sampling.pairs import PairSampler, positive_pairs
 from gedbd.sampling.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
@@ -138,29 +138,6 @@ def test_evaluation_may_have_more_negatives_and_training_stays_the_same(make_cor
 
 def of_part(pairs: pd.DataFrame, *parts: str) -> pd.DataFrame:
     return pairs[pairs["part"].isin(parts)].reset_index(drop=True)
-
-
-def hide(corpus, split, seed: int = 0) -> np.ndarray:
-    """What training knows when half of the groups in its part are taken apart."""
-    parts = split_corpus(split, corpus)
-    hidden = np.random.default_rng(seed).random(corpus.group.max() + 1) < 0.5
-    return np.where((parts == TRAIN) & hidden[corpus.group], len(corpus) + np.arange(len(corpus)), corpus.group)
-
-
-@pytest.mark.parametrize("split", SPLITS[:2])
-@pytest.mark.parametrize("ratio", [1.0, 3.0])
-def test_training_learns_no_more_than_the_known_groups(corpus, split, ratio):
-    known = hide(corpus, split)
-    everything, pairs = (PairSampler(ratio).sample(corpus, split, groups).table for groups in (None, known))
-    train = of_part(pairs, "train")
-    assert (train["label"] == (known[train["earlier"]] == known[train["later"]])).all()
-    all_positives, positives = (codes(table[table["label"] == 1]) for table in (of_part(everything, "train"), train))
-    assert positives == {(i, j) for i, j in all_positives if known[i] == known[j]}
-    assert 0 < len(positives) < len(all_positives)
-    assert (train["label"] == 0).sum() == ratio * len(positives)
-    anchors = train[train["kind"] == "anchor"]
-    in_positives = {row for pair in positives for row in pair}
-    assert all({i, j} & in_positives for i, j in codes(anchors))
 
 
 def test_reports_of_unknown_groups_may_be_drawn_as_negatives(make_corpus):

@@ -118,18 +118,6 @@ def test_a_process_that_is_killed_between_fetch_and_index_goes_on(call, first, g
     assert stored() == {str(number) for number in range(1, 8)}
 
 
-def test_an_index_whose_first_building_was_interrupted_is_built(call, first, monkeypatch):
-    def interrupt(*_):
-        raise ValueError("interrupted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(index_building, "_update_store", interrupt)
-        with pytest.raises(CommandError, match="interrupted"):
-            call(*first)
-    assert (Path("mine") / FILE).is_file()
-    assert call(*first, "-q").startswith("mine: 7 new, ")
-
-
 def test_a_call_after_those_that_failed_fetches_everything(call, first):
     for option, message in {
         "tracker.base_url=nowhere": r"tracker\.base_url=nowhere must be an address",
@@ -141,16 +129,6 @@ def test_a_call_after_those_that_failed_fetches_everything(call, first):
             call(*first, option)
         assert raised.value.status == 1
     assert call(*first, "-q").startswith("mine: 7 new, ")
-
-
-def test_an_expired_token_leaves_the_index_and_the_next_call_goes_on(call, first, github, reply):
-    call(*first)
-    github.issues.append(github.issues[0] | {"number": 8, "updated_at": "2099-01-01T00:00:00Z"})
-    github.server.faults = [reply({"message": "Bad credentials"}, 401)]
-    with pytest.raises(CommandError, match=r"the server returned 401.*GITHUB_TOKEN"):
-        call(*first)
-    assert len(stored()) == 7
-    assert call(*first, "-q").startswith("mine: 1 new, ")
 
 
 def test_a_call_needs_a_project_and_no_other_call_beside_it(call):

@@ -69,17 +69,6 @@ def test_a_server_that_keeps_failing_is_given_up(fine, reply):
     assert client.get("/a").content["path"] == "/a"
 
 
-def test_no_server_at_all_is_given_up(server):
-    client, slept = server.client()
-    server.shutdown()
-    server.server_close()
-    with pytest.raises(
-        ValueError, match=r"/a\?t=\*\*\*: the connection failed \(\[Errno \d+\] Connection refused\), 6 times in a row"
-    ):
-        client.get("/a?t=s3cret")
-    assert sum(slept) == 31
-
-
 def test_an_exhausted_quota_is_waited_for(fine, reply):
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 600)}
     fine.faults = [reply({"message": "API rate limit exceeded"}, 403, headers)]

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
-from gedbd.corpora.readers.comments import Comment, comment_links, is_here
+from gedbd.corpora.readers.comments import Comment, comment_links
 
 CERTAIN = {
     "Duplicate of #12": ["12"],
@@ -153,9 +153,3 @@ def test_other_repositories_are_dropped_and_told():
     assert links("Duplicate of https://elsewhere.org/owner/repo/issues/12") == ([], True)
     assert links("Possible duplicate of other/thing#12") == ([], False)
     assert links("Duplicate of owner/repo#12", here="") == ([], True)
-
-
-def test_a_repository_may_be_written_short():
-    assert is_here("Owner/Repo", "github.com/owner/repo")
-    assert not is_here("er/repo", "github.com/owner/repo")
-    assert not is_here("owner/repo", "")

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS
 from gedbd.corpora.readers.csv_export import read_csv
 
 DEMO_COLUMNS = {
@@ -47,17 +46,6 @@ def test_demo_has_its_count_and_its_first_and_last_record():
     assert last.title.startswith('"Report phishing" button')
     assert last.created_at == pd.Timestamp("2024-12-11 10:26", tz="UTC")
     assert corpus.reports["created_at"].is_monotonic_increasing
-    assert corpus.warnings == ()
-
-
-def test_a_column_map_reads_any_export(tmp_path):
-    content = "Key,Summary,Body,Filed,Dup,Other\nB,late,text,2024-02-01,A,x\nA,early,text,2024-01-01,,y\n"
-    corpus = read_csv(None, write(tmp_path, content), COLUMNS)
-    assert corpus.name == "tracker"
-    assert corpus.reports["title"].tolist() == ["early", "late"]
-    assert corpus.group.tolist() == [0, 0]
-    assert tuple(corpus.reports.columns) == DOCUMENT_FIELDS
-    assert corpus.reports["version"].tolist() == ["", ""]
     assert corpus.warnings == ()
 
 

@@ -2,7 +2,6 @@ import gzip
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from tracker_records import github, read, tied
 
@@ -43,20 +42,6 @@ def test_fields_that_an_export_lacks_are_named_with_their_purpose(tmp_path):
     timeline = [{"event": "commented", "body": "Duplicate of #7", "created_at": "2024-01-02T00:00:00Z"}]
     rest = github(1, closed_at=None, state_reason=None, timeline=timeline)
     assert not any("without the field" in line for line in read("github", tmp_path, [rest]).warnings)
-
-
-def test_rest_list_without_pull_requests(tmp_path):
-    pages = [
-        github(1),
-        github(2, pull_request={"url": "x"}),
-        github(3, body=None, labels=["area: map", {"name": "bug"}]),
-    ]
-    corpus = read("github", tmp_path, pages)
-    assert corpus.reports["id"].tolist() == ["1", "3"]
-    assert corpus.reports["component"].tolist() == ["", "map"]
-    assert corpus.reports["description"].tolist() == ["text", ""]
-    assert corpus.reports["created_at"].iloc[0] == pd.Timestamp("2024-01-01", tz="UTC")
-    assert "pull requests among the issues: 1, dropped" in corpus.warnings
 
 
 def test_graphql_pages_of_nodes_and_of_edges(tmp_path):

@@ -50,19 +50,6 @@ def test_fields_of_redmine():
     assert first["resolved_at"] == pd.Timestamp("2024-02-02T10:00:00Z")
 
 
-def test_several_backends_in_one_folder_are_told_apart(tmp_path):
-    for backend in ("redmine", "pagure"):
-        (tmp_path / f"{backend}.jsonl").write_bytes((DOCUMENTS / f"{backend}.jsonl").read_bytes())
-    corpus = read(tmp_path)
-    ids = corpus.reports["id"].tolist()
-    group = dict(zip(ids, corpus.group.tolist(), strict=True))
-    assert sorted(ids) == [
-        f"{at}#{number}" for at in ("bugs.example.org/redmine", "pagure.io/clock") for number in (1, 2)
-    ]
-    assert group["pagure.io/clock#1"] == group["pagure.io/clock#2"] != group["bugs.example.org/redmine#1"]
-    assert group["bugs.example.org/redmine#1"] == group["bugs.example.org/redmine#2"]
-
-
 def document(folder: Path, backend: str = "redmine", **data: object) -> Path:
     path = folder / "issues.jsonl"
     path.write_text(json.dumps({"backend_name": backend, "origin": "https://b.org", "data": data}))

@@ -210,12 +210,6 @@ def test_a_sparse_graph_is_its_matrix(rule, scope, n_id):
     check(adjacency, sparse_matrix(adjacency, N), n_id)
 
 
-@pytest.mark.parametrize("rows", [[3], [0], [3, 0, 1], [0, 1, 2, 3]])
-def test_a_report_without_an_edge_and_one_that_only_receives(rows):
-    adjacency = SparseAdjacency(torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([0.5, 0.5, 0.8]), num_nodes=4)
-    check(adjacency, sparse_matrix(adjacency, 4), torch.tensor(rows))
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("rule", ["dense", "knn"])
 def test_dropout_before_each_layer_and_no_bias(rule, scope):

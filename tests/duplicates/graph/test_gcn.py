@@ -106,15 +106,6 @@ def test_evaluation_writes_no_rows(features):
     assert torch.equal(graph.node_features.x, before)
 
 
-def test_half_precision_text_vectors_find_their_place():
-    graph = branch("text")
-    graph.node_features.write(ROWS, torch.ones(2, 3, dtype=torch.bfloat16))
-    assert graph.node_features.x[ROWS].tolist() == [[1.0] * 3] * 2
-    out = graph(torch.tensor([5]), torch.full((1, 3), 2.0, dtype=torch.bfloat16))
-    assert out.dtype == torch.float32
-    assert out.tolist() == [pytest.approx([1.5] * 3)]
-
-
 def test_unknown_features_are_refused():
     with pytest.raises(
         ValueError, match=r"graph.features=onehot is unknown: choose text, learnable, .* or written_detached"

@@ -164,11 +164,6 @@ def test_anything_else_is_refused_in_one_line(tmp_path, content, message):
     assert "\n" not in str(raised.value)
 
 
-def test_damaged_packed_file(tmp_path):
-    with pytest.raises(ValueError, match=r"Posts\.xml\.xz: the archive is damaged"):
-        rows_of(tmp_path / "Posts.xml.xz", "<posts></posts>")
-
-
 def test_many_attributes_and_rows_without_any(tmp_path):
     names = " ".join(f'a{number}="{number}"' for number in range(20_000))
     found = rows_of(tmp_path / "Posts.xml", f"<posts><row {names}/><row/></posts>")

@@ -1,5 +1,3 @@
-import gzip
-import lzma
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -172,16 +170,6 @@ def test_dates_out_of_range_and_dates_of_answers_that_cannot_be_read(tmp_path):
     assert line.endswith("(first: Posts.xml, row 2, column 'CreationDate')")
     assert corpus.reports["answered"].tolist() == [True, False]
     assert about(corpus, "readable date") == ["answered questions without a readable date of an answer: 1"]
-
-
-@pytest.mark.parametrize("suffix", [".xz", ".gz"])
-def test_packed_files(tmp_path, suffix):
-    dump(tmp_path, TWO, [link(2, 1)])
-    pack = {".xz": lzma.compress, ".gz": gzip.compress}[suffix]
-    for path in list(tmp_path.iterdir()):
-        (tmp_path / f"{path.name.lower()}{suffix}").write_bytes(pack(path.read_bytes()))
-        path.unlink()
-    assert read_stackexchange(None, str(tmp_path)).group.tolist() == [0, 0]
 
 
 def archive(path: Path, *names: str) -> Path:
