@@ -194,7 +194,7 @@ def test_without_a_backtest_the_default_model_searches_and_suggests_nothing(run)
     found = index.search(index.get("2395"))
     assert "2395" not in [match.best.issue_id for match in found]
     assert 0 < found[0].probability < 1
-    assert index.target.threshold is None
+    assert index.matching.target.threshold is None
 
 
 @pytest.mark.quick_cases(2)

@@ -143,7 +143,7 @@ class Index:
     @property
     def suggest_from(self) -> float | None:
         """The lowest probability of automatic suggestions; None if no backtest found one."""
-        return self._stored.target.suggest_from
+        return self._stored.matching.target.suggest_from
 
     def search(
         self,

@@ -40,9 +40,9 @@ def main(cfg: DictConfig) -> None:
     for report in queries:
         matches = index.search(report, cfg.top_k, filters)
         if cfg.json:
-            write_json_line(as_json(report, matches, index.target, index.list_target))
+            write_json_line(as_json(report, matches, index.matching.target, index.matching.list_target))
         else:
-            print_matches(console, report, matches, index.target, index.list_target)
+            print_matches(console, report, matches, index.matching.target, index.matching.list_target)
             if filters.component is not None and not matches:
                 known = index.components_like(filters.component, MAX_COMPONENTS)
                 problem = unknown_component(filters.component, known)

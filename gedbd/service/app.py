@@ -82,7 +82,7 @@ class Service:
     def statements(self) -> list[str]:
         """Measured precision of suggestions and suspect commits, in words."""
         suspects = [] if self.suspects is None else [f"Suspect commits: {self.suspects.statement}"]
-        return [self.index.target.statement, *suspects]
+        return [self.index.matching.target.statement, *suspects]
 
     def search(self, report: Report, top_k: int, filters: Filters) -> list[Match]:
         """Searches and records the latency; a report with only an id stands for the stored report."""
@@ -180,13 +180,13 @@ async def search(query: schemas.SearchRequest, service: ServiceDependency) -> sc
     filters = Filters(**query.filters.model_dump())
     matches = await service.searches.run(service.search, query.to_report(), query.top_k, filters)
     index = service.index
-    target = index.target  # read once: an index that is replaced meanwhile may bring another one
+    target = index.matching.target  # read once: an index that is replaced meanwhile may bring another one
     return schemas.SearchResponse(
         tracker=index.name,
         reports=len(index),
         threshold=target.suggest_from,
         target=schemas.TargetResponse(**asdict(target), statement=target.statement),
-        list_statement=index.list_target.list_statement([match.probability for match in matches]),
+        list_statement=index.matching.list_target.list_statement([match.probability for match in matches]),
         matches=[
             schemas.MatchResponse.model_validate(
                 {**vars(match), "suggested": target.is_reached([match.probability])}, from_attributes=True

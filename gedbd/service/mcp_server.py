@@ -274,7 +274,7 @@ def explain_pair(index: StoredIndex, arguments: ExplainInput) -> ExplainAnswer:
 
 def index_fields(index: StoredIndex) -> dict[str, Any]:
     """The values of ``IndexFields``."""
-    target = index.target
+    target = index.matching.target
     day = index.newest_day()
     return {
         "measured": target.statement,

@@ -114,7 +114,9 @@ class Webhook:
         if self.target.suggest_from is None:
             # The command prints the statement of the target itself.
             reason = "the webhook posts no comments, since its precision target was not met"
-            log.warning("%s: %s. %s", index.name, reason, met_targets(index.targets, index.list_targets))
+            log.warning(
+                "%s: %s. %s", index.name, reason, met_targets(index.matching.targets, index.matching.list_targets)
+            )
         self.feedback = FeedbackStore(index.folder)
         self.table = EventTable(index.folder / WEBHOOK_FILE)
         self.outbox = Outbox(self.table)
@@ -133,8 +135,8 @@ class Webhook:
     def target(self) -> TargetResult:
         """The target in use, read from the index each time. Raises ValueError if the backtest did not measure it."""
         if self.target_precision is None:
-            return self.index.list_target if self.lists else self.index.target
-        measured = self.index.list_targets if self.lists else self.index.targets
+            return self.index.matching.list_target if self.lists else self.index.matching.target
+        measured = self.index.matching.list_targets if self.lists else self.index.matching.targets
         return find_target(measured, self.target_precision, "webhook.target_precision")
 
     def how_to_write(self, how: str = "set webhook.suggest=comment") -> str:

@@ -24,7 +24,6 @@ from gedbd.corpora.bug_report import (
 )
 from gedbd.corpora.urls import fill_template
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.console import printable_line, stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
@@ -83,28 +82,8 @@ class StoredIndex:
 
     @property
     def matching(self) -> TriageModel:
-        """Ranker and probabilities, learned from the tracker's history."""
+        """Ranker, probabilities and the results of the backtest, learned from the tracker's history."""
         return self.store.model.matching
-
-    @property
-    def targets(self) -> tuple[TargetResult, ...]:
-        """The results for all precision targets that the backtest measured."""
-        return self.matching.targets
-
-    @property
-    def target(self) -> TargetResult:
-        """The result for the precision target of the index."""
-        return self.matching.target
-
-    @property
-    def list_targets(self) -> tuple[TargetResult, ...]:
-        """The results for lists of the best matches, see ``TargetResult.list_length``."""
-        return self.matching.list_targets
-
-    @property
-    def list_target(self) -> TargetResult:
-        """The result for lists and the precision target of the index."""
-        return self.matching.list_target
 
     def close(self) -> None:
         """Closes the store."""

@@ -22,7 +22,8 @@ def as_printed(text, index, **options):
     from gedbd.triage.answer import report_from_text
 
     matches = index.search(text, **options)
-    return json.loads(as_json(report_from_text(text), matches, index._stored.target, index._stored.list_target))
+    model = index._stored.matching
+    return json.loads(as_json(report_from_text(text), matches, model.target, model.list_target))
 
 
 @pytest.mark.slow

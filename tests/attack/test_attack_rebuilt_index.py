@@ -207,8 +207,8 @@ def test_an_open_index_takes_another_model_over(served, tmp_path):
     corpus = replace(as_corpus(REPORTS[:11]), url_template="https://b.org/{issue_id}")
     build(served.folder, corpus, hidden=24, target_precision=0.9)
     assert members_of(served, 5) == ("5",)
-    assert (served.name, served.target.target_precision) == ("tracker 24", 0.9)
-    assert [target.target_precision for target in served.targets] == [0.9]
+    assert (served.name, served.matching.target.target_precision) == ("tracker 24", 0.9)
+    assert [target.target_precision for target in served.matching.targets] == [0.9]
     assert len(served) == 11
     assert served.add([replace(some_report(30), url="")]) == {"30": "added"}
     assert served.get("30").url == "https://b.org/30"

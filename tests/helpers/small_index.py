@@ -62,6 +62,7 @@ class SmallIndex:
         self.target = TARGETS[0]
         self.list_targets: tuple[TargetResult, ...] = LIST_TARGETS
         self.list_target = LIST_TARGETS[0]
+        self.matching = self  # its targets are all that the service reads of a model
         self.lock = threading.RLock()
         self.reports = {report.issue_id: report for report in reports}
         self.links = {("12", "15")} if {"12", "15"} <= set(self.reports) else set()

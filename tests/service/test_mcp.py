@@ -182,7 +182,7 @@ def test_a_search_within_one_component(client, index):
 
 def test_an_answer_says_what_was_measured_and_how_old_the_index_is(client, index):
     answer = client.call("find_duplicates", title="Crash").structured_content
-    assert answer["measured"] == index.target.statement
+    assert answer["measured"] == index.matching.target.statement
     assert answer["calibrated_on"] == "other trackers"  # no backtest
     assert answer["suggest_from"] is None
     assert answer["indexed_reports"] == len(index) == 426
