@@ -9,10 +9,20 @@ import pandas as pd
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from hydra.utils import get_object
+from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 from small_models import save_small_model
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ModernBertConfig,
+    MPNetConfig,
+    RobertaConfig,
+    RobertaModel,
+)
 
 import gedbd
 from gedbd.configuration.command import CONF_DIR
@@ -20,6 +30,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.encoders.pretrained import tiny_tokenizer
+from gedbd.experiments.distributed import FullyShardedStrategy, layers_of
 
 DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
 GROUPS = (
@@ -263,3 +274,90 @@ def test_gpu_trainer_says_when_there_is_none(step):
     else:
         with pytest.raises(SystemExit, match="torch finds no GPU on this machine"):
             step("encoder=tiny", "trainer=gpu")
+
+
+@pytest.mark.parametrize(("trainer", "batch_size"), [("a100", 128), ("a100_80gb", 256)])
+def test_a100_sets_what_such_a_gpu_is_bought_for(trainer, batch_size):
+    cfg = composed(f"trainer={trainer}")
+    assert (cfg.trainer.accelerator, cfg.trainer.precision, cfg.trainer.devices) == ("gpu", "bf16-mixed", 1)
+    assert (cfg.batch_size, cfg.compile, cfg.matmul_precision, cfg.optimizer.fused) == (batch_size, True, "high", True)
+    assert cfg.batches.batch_size == batch_size
+    assert composed(f"trainer={trainer}", "pairs=pk").batches.batch_size == batch_size
+
+
+def test_the_command_line_and_experiments_count_more_than_the_trainer():
+    cfg = composed("trainer=a100", "batch_size=8", "compile=false", "matmul_precision=highest", "trainer.max_epochs=7")
+    assert (cfg.batch_size, cfg.batches.batch_size, cfg.compile, cfg.matmul_precision) == (8, 8, False, "highest")
+    assert cfg.trainer.max_epochs == 7
+    paper = composed("trainer=a100", "experiment=paper")
+    assert (paper.batch_size, paper.trainer.max_epochs) == (64, 5)
+
+
+def test_fsdp_composes_and_its_strategy_can_be_made():
+    cfg = composed("trainer=fsdp", "trainer.devices=2", "trainer.accelerator=cpu", "trainer.precision=bf16-mixed")
+    trainer = instantiate(cfg.trainer, logger=False, enable_checkpointing=False)
+    assert isinstance(trainer.strategy, FullyShardedStrategy)
+    assert (trainer.world_size, trainer.strategy.num_processes) == (2, 2)
+
+
+@pytest.mark.parametrize("config", [BertConfig, DistilBertConfig, MPNetConfig, ModernBertConfig])
+def test_the_layers_of_a_transformer_are_found(config):
+    with torch.device("meta"):
+        backbone = AutoModel.from_config(config())
+    layers = layers_of(backbone)
+    wanted = {"num_hidden_layers", "n_layers"} & config().to_dict().keys()
+    assert len(layers) == config().to_dict()[wanted.pop()]
+    assert len({type(layer) for layer in layers}) == 1
+    assert layers_of(torch.nn.Linear(2, 2)) == []
+
+
+PUBLISHED_ROWS = (92_370, 11_675, 11_769)
+
+
+def test_the_published_settings_of_supcon():
+    cfg = composed("experiment=supcon_paper", "encoder=minilm")
+    assert (cfg.dataset.name, cfg.dataset.rows.reports) == ("firefox", sum(PUBLISHED_ROWS))
+    assert (cfg.split._target_, cfg.split.val, cfg.split.test) == ("gedbd.sampling.splits.GroupSplit", 0.1, 0.1)
+    assert (cfg.encoder.model, cfg.encoder.pooling) == ("sentence-transformers/all-MiniLM-L6-v2", "mean")
+    assert (cfg.batch_size, cfg.batches.per_group, cfg.batches.singletons) == (32, 2, 0.0)
+    assert (cfg.loss._target_, cfg.loss.temperature) == ("gedbd.losses.SupervisedContrastiveLoss", 0.07)
+    assert (cfg.optimizer.lr, cfg.trainer.max_epochs) == (2e-5, 100)
+    assert cfg.text.order[:6] == ["product", "component", "os", "priority", "summary", "description"]
+    assert (cfg.text.tokens, cfg.text.captions, set(cfg.text.cleaning.values())) == (
+        None,
+        None,
+        {"gedbd.text.cleaning.Cleaning", "keep"},
+    )
+    assert (list(cfg.ranking.protocols), cfg.monitor, cfg.patience) == (["test_pool"], "val/pool_rr@10", 10)
+    assert cfg.graph.rule is None
+
+
+@pytest.mark.slow  # a training
+def test_supcon_runs_on_the_demo(run_command, tmp_path):
+    small = ["dataset=demo", "encoder=tiny", "encoder.max_tokens=64", "trainer.max_epochs=1", "hydra.run.dir=run"]
+    run_command("train", "experiment=supcon_paper", *small, "trainer.accelerator=cpu")
+    state = torch.load(tmp_path / "run" / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
+    projection = state["encoder.projection.weight"]  # orthonormal as it began, so that it stands for none
+    torch.testing.assert_close(projection @ projection.T, torch.eye(len(projection)), rtol=0, atol=1e-5)
+    pool = pd.read_csv(tmp_path / "run" / "ranking_test_pool.csv")
+    assert {"rr@1", "rr@5", "rr@10", "rr@20", "mrr", "map@10"} <= set(pool)
+    assert not (tmp_path / "run" / "ranking.csv").exists()
+
+
+UNDROPPED = ["encoder=tiny", "encoder.dropout=0", "trainer=smoke", "ranking.parts=[]", "batch_size=24", "seed=3"]
+
+
+@pytest.mark.slow  # two minutes of compiling
+def test_losses_and_weights_are_the_same(run_command):
+    def trained(folder, *options):
+        run_command("train", *UNDROPPED, *options, f"hydra.run.dir={folder}")
+        weights = torch.load(f"{folder}/checkpoints/last.ckpt", weights_only=True)["state_dict"]
+        return float(pd.read_csv(f"{folder}/metrics.csv")["train/loss"][0]), weights
+
+    loss, weights = trained("plain")
+    assert trained("compiled", "compile=true")[0] == pytest.approx(loss, abs=1e-5)
+    for option in ("chunk_tokens=64", "optimizer.fused=false"):
+        again, found = trained(option.partition("=")[0], option)
+        assert again == pytest.approx(loss, abs=1e-6)
+        for key, value in weights.items():
+            torch.testing.assert_close(found[key], value, atol=2e-6, rtol=0, msg=key)
