@@ -68,13 +68,7 @@ class CommentClient:
         deadline_s: How long an attempt may take, with all its calls, in seconds.
     """
 
-    def __init__(
-        self,
-        token: str,
-        api_url: str = "https://api.github.com",
-        timeout_s: float = 10.0,
-        deadline_s: float = 30.0,
-    ) -> None:
+    def __init__(self, token: str, api_url: str, timeout_s: float, deadline_s: float) -> None:
         self.api_url = api_url.rstrip("/")
         self.deadline_s = deadline_s
         self._late = f"not done within {deadline_s:g} seconds"

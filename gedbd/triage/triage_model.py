@@ -254,16 +254,17 @@ class TriageModel:
     @property
     def target(self) -> TargetResult:
         """The result for ``target_precision``; its status is ``not measured`` without a backtest."""
-        if not self.targets:
-            return TargetResult(self.target_precision, None, NOT_MEASURED)
-        return find_target(self.targets, self.target_precision, "target_precision")
+        return self._target_of(self.targets)
 
     @property
     def list_target(self) -> TargetResult:
         """The result of lists for ``target_precision``."""
-        if not self.list_targets:
+        return self._target_of(self.list_targets)
+
+    def _target_of(self, measured: tuple[TargetResult, ...]) -> TargetResult:
+        if not measured:
             return TargetResult(self.target_precision, None, NOT_MEASURED)
-        return find_target(self.list_targets, self.target_precision, "target_precision")
+        return find_target(measured, self.target_precision, "target_precision")
 
     def best(self, features: np.ndarray, top_k: int) -> BestCandidates:
         """The best ``max(top_k, NUM_COMPARED)`` candidates of a query, or all of them; ``features`` are ``(C, F)``."""
