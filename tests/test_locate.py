@@ -163,17 +163,12 @@ def test_only_earlier_commits_are_ranked(run):
     assert "no commit is older than the report" in run(REPORT, "before=2001-01-01")
 
 
-@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("words", "repo", "told"),
     [
         ([], "project.git", "error: give exactly one of: a text in quotes"),
-        (["  "], "project.git", "error: the report has neither a title nor a description"),
-        (["file=nowhere.json"], "project.git", "error: file=nowhere.json: no such file"),
         (["crash"], "empty.git", "error: empty.git: the repository has no commits"),
-        (["crash"], "nowhere", "error: nowhere: no such folder"),
         (["crash"], "shallow", "error: shallow: this is a shallow clone"),
-        (["crash", "revision=nowhere"], "project.git", "error: project.git: revision nowhere is not a commit"),
         (["crash", "before=tomorrow"], "project.git", "error: before=tomorrow is not a date"),
         (["crash", "run=nowhere"], "project.git", "error: nowhere has no ranker.json"),
     ],
@@ -207,7 +202,7 @@ print(*{{name.partition(".")[0] for name in sys.modules}})
     assert not imported & {"torch", "transformers", "lightgbm", "faiss", "sklearn", "lightning", "matplotlib"}
 
 
-@pytest.mark.parametrize("word", ["CSV-325", "#7", "12"])
+@pytest.mark.parametrize("word", ["CSV-325", "12"])
 def test_a_word_that_looks_like_an_id_gets_a_hint(run, capsys, word):
     run(word, "json=true")
     assert f"note: {word} looks like an id, but locate compares the words" in " ".join(capsys.readouterr().err.split())

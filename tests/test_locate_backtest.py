@@ -120,10 +120,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
     [
         ("dataset=csv", "no reports given: set repo=. dataset=csv dataset.path=issues.csv"),
         ("dataset.path=issues.csv", "reports without a repository: add repo=. or repo=PATH"),
-        ("repo=repo dataset.path=none.csv", "none.csv"),
-        ("repo=repo dataset=git dataset.path=repo", "dataset= must be the reports of a tracker"),
         ("dataset=git dataset.path=repo", "there are no reports with inducing commits"),
-        ("dataset.path=issues.csv fixes=fixes.csv", "fixes= needs a repository: add repo=."),
         ("repo=repo dataset.path=issues.csv fixes=new.csv", "none of the 27 reports has an inducing commit before it"),
         (
             "repo=repo dataset=csv dataset.path=issues.csv dataset.columns.created_at=null",

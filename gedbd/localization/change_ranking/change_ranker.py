@@ -42,10 +42,6 @@ class ChangeRanker:
     The second scores commits by lexical scores, and by the lines of probable files that come from them: the commit that
     wrote the lines which a fix changes introduced the bug.
 
-    Args:
-        files: Ranks files by some of ``FILE_FEATURES``.
-        commits: Ranks commits by ``feature_names``.
-
     Raises:
         ValueError: If the ranker of files reads an unknown feature.
 

@@ -165,9 +165,7 @@ class Replay:
 
     Features and rankers are kept in memory: about 700 kB a report with 9,000 commits.
 
-    Args:
-        corpus: The commits and reports, with links to fixing and inducing commits.
-        tracker: Whether earlier fixes are read.
+    Without ``tracker``, earlier fixes are not read.
     """
 
     def __init__(self, corpus: ChangeCorpus, tracker: bool = True) -> None:

@@ -78,11 +78,8 @@ def ownership_features(
 ) -> dict[str, np.ndarray]:
     """The features ``OWNERSHIP``, each ``(n,)``.
 
-    Args:
-        links: Owners and changes of C files.
-        probability: ``(C,)`` p, sum 1.
-        weights: Scores of the files as shares of the best score, each ``(C,)``.
-        num_commits: Number n of commits before the query.
+    ``probability`` is ``(C,)`` with sum 1; ``weights`` are scores of the files as shares of the best score, ``(C,)``
+    each.
     """
 
     def total(rows: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -48,7 +48,13 @@ def find_frames(text: str) -> list[Frame]:
     python = [
         (match.start(), Frame("", match[3] or "", match[1], int(match[2]))) for match in PYTHON_FRAME.finditer(text)
     ]
-    frames = [*_jvm_frames(text), *python, *_frames_by_line(text)]
+    frames = [*_jvm_frames(text), *python]
+    # Those of .NET and JavaScript are on lines that begin with "at".
+    for match in LINE.finditer(text):
+        line = match[0].strip() if len(match[0]) <= MAX_LINE_CHARS else ""
+        frame = (_dotnet_frame(line) or _script_frame(line)) if line.startswith("at ") else None
+        if frame is not None:
+            frames.append((match.start(), frame))
     return [frame for _, frame in sorted(frames, key=lambda item: item[0])]
 
 
@@ -61,16 +67,6 @@ def _jvm_frames(text: str) -> Iterator[tuple[int, Frame]]:
         if class_name and method:
             line = int(match[2]) if match[2] else None
             yield match.start(), Frame(class_name, method, match[1] or "", line)
-
-
-def _frames_by_line(text: str) -> Iterator[tuple[int, Frame]]:
-    """Frames of .NET and JavaScript, each on a line that begins with ``at``."""
-    for match in LINE.finditer(text):
-        line = match[0].strip() if len(match[0]) <= MAX_LINE_CHARS else ""
-        if line.startswith("at "):
-            frame = _dotnet_frame(line) or _script_frame(line)
-            if frame is not None:
-                yield match.start(), frame
 
 
 def _dotnet_frame(line: str) -> Frame | None:

@@ -67,11 +67,6 @@ def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator
 
     Tokens with visible edges are excluded, since their attention would reveal that they belong to another node.
 
-    Args:
-        edges: ``(2, E)`` code tokens and nodes of all edges of a method.
-        chosen: ``(P,)`` the hidden edges.
-        rng: Random numbers.
-
     Returns:
         ``(P,)`` code tokens; ``NONE`` where the node has edges to all of them.
     """
@@ -98,12 +93,8 @@ def other_nodes(
 
     If ``TRIED_DISTANCES`` samples fail, any other node without an edge is taken.
 
-    Args:
-        kept: ``(P,)`` the end that stays.
-        outgoing: ``(P,)`` bool, whether the edge starts at this node.
-        is_edge: ``(N, N)`` bool, symmetric adjacency.
-        distances: Distances to sample from, see ``Priors``.
-        rng: Random numbers.
+    ``outgoing`` says whether the edge starts at the end ``kept``, ``(P,)`` each; ``is_edge`` is the symmetric
+    adjacency, ``(N, N)``.
 
     Returns:
         ``(P,)`` nodes; ``NONE`` where every other node has an edge.
@@ -180,12 +171,6 @@ class Sampler:
     another node at a distance of true edges. An edge of a node without a non-edge is hidden, but not predicted.
 
     The samples of an objective do not depend on the other objectives.
-
-    Args:
-        objectives: The objectives of the training.
-        shares: Fractions to predict.
-        priors: Frequencies in the training methods.
-        vocabulary: Token ids.
     """
 
     def __init__(

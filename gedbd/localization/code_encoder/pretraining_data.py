@@ -123,14 +123,7 @@ class PretrainingBatch(NamedTuple):
 class PretrainingDataModule(WholeBatchData):
     """Methods for training, validation and test.
 
-    Args:
-        inputs: N methods.
-        parts: ``(N,)`` split of each: 0 train, 1 val, 2 test.
-        objectives: The objectives of the training.
-        shares: Fractions of a method to predict.
-        vocabulary: Token ids.
-        batch_size: Number of methods of a batch of a process.
-        seed: Seed of order and masks.
+    ``parts`` is ``(N,)``: 0 train, 1 val, 2 test. The seed is that of order and masks.
 
     Raises:
         ValueError: If a split has no method.

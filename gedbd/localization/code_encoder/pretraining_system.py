@@ -73,14 +73,6 @@ class PretrainingSystem(TrainingSystem):
     all batches whose gradients are accumulated. The talk sums over edges, so that an objective with more edges counts
     more. Logged losses of one objective are means; ``loss`` is what is minimised.
 
-    Args:
-        backbone: The encoder.
-        weights: Weight of each objective, all above 0.
-        make_optimizer: Makes the optimizer.
-        make_scheduler: Makes the scheduler.
-        seed: Fixes dropout.
-        reduction: ``mean`` or ``sum``.
-
     Attributes:
         tested: Loss, accuracy and number of predictions of each objective in the last test.
     """

@@ -52,11 +52,8 @@ class Variable(NamedTuple):
 class Builder:
     """Builds the event graph of one source text.
 
-    Args:
-        source: The text that the tree is of, UTF-8.
-        expressions: For each kind of tree node, what adds an expression's events and returns its value variables.
-        statements: For each kind of tree node, what adds a statement's events.
-        rules: How the graph is made.
+    ``source`` is UTF-8. For each kind of tree node, ``expressions`` add the events of an expression and return its
+    value variables, and ``statements`` add those of a statement.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -184,103 +184,71 @@ def read_files(
     matches = find_places(git, commit, paths, words.weights, max_places, frames, MAX_PLACED_FILES)
     places = [place for match in matches.values() for place in match.places]
     commits = dict(zip(places, last_commits(git, commit, places), strict=True))
-    reasons = _Reasons(ranked, paths, matches, frames_in(frames, paths), words.generic)
+    reasons = _reasons(ranked, paths, matches, frames_in(frames, paths), words.generic)
     return tuple(
         LocatedFile(
             path=path,
             rank=number + 1,
             score=file.score,
             probability=file.probability,
-            explanation=reasons(number),
+            explanation=explanation,
             contributions=dict(file.contributions),
             places=tuple(LocatedPlace(**vars(place), commits=commits[place]) for place in matches[path].places),
         )
-        for number, (file, path) in enumerate(zip(ranked.files, paths, strict=True))
+        for number, (file, path, explanation) in enumerate(zip(ranked.files, paths, reasons, strict=True))
     )
 
 
-class _Reasons:
-    """Reasons for the ranks of files.
+def _reasons(
+    ranked: RankedFiles,
+    paths: Sequence[str],
+    matches: Mapping[str, FileMatch],
+    frames: Mapping[str, Sequence[FramePlace]],
+    generic: Set[str],
+) -> Iterator[tuple[str, ...]]:
+    """Reasons for the rank of each file.
 
     A reason is given if it is true and its features contribute to the score. Without any, the reason is the number of
     commits that changed the file.
     """
+    history = ranked.history
+    before = history.num_before(ranked.query.created_at)
+    days = days_before(history, ranked.query, before)
+    is_fix, num_files = (history.table.numbers[:, NUMBERS.index(name)] for name in ("is_fix", "num_files"))
+    index = history.index
+    changers = [index.table.row_commit[index.rows_of_path[file.row]] for file in ranked.files]
+    all_commits = [np.unique(commits[commits < before]) for commits in changers]
+    small = [own[num_files[own] <= MAX_COMMIT_FILES] for own in all_commits]
+    text = f"{ranked.query.title}\n{ranked.query.description}"
+    for number, (file, path, commits) in enumerate(zip(ranked.files, paths, all_commits, strict=True)):
+        shares = file.contributions
+        terms = [term for term in matches[path].terms if term not in generic][:MAX_NAMED]
+        similar = int(ranked.num_similar[file.row]) if file.row < len(ranked.num_similar) else 0
+        last_fix = min(days[commits[is_fix[commits] > 0]], default=np.inf)
+        reasons = {
+            NAMING: "named in the report" if is_named(path, text) else "",
+            TRACES: f"in a stack trace (frame {frames[path][0].number:,})" if frames[path] else "",
+            WORDS: f"words: {', '.join(terms)}" if terms else "",
+            FIXES: f"fixes of similar reports changed it ({similar} of {MAX_SIMILAR})" if similar else "",
+            TOGETHER: _together(number, paths, small) if shares.get("changed_together", 0.0) > 0 else "",
+            FIXED: f"recently fixed ({_counted(int(last_fix), 'day')} before)" if last_fix < RECENT_DAYS + 1 else "",
+        }
+        told = (reason for names, reason in reasons.items() if sum(shares.get(name, 0.0) for name in names) > 0)
+        yield tuple(filter(None, told)) or (f"changed by {_counted(len(commits), 'commit')}",)
 
-    def __init__(
-        self,
-        ranked: RankedFiles,
-        paths: Sequence[str],
-        matches: Mapping[str, FileMatch],
-        frames: Mapping[str, Sequence[FramePlace]],
-        generic: Set[str],
-    ) -> None:
-        history = ranked.history
-        before = history.num_before(ranked.query.created_at)
-        self._ranked = ranked
-        self._paths = paths
-        self._matches = matches
-        self._frames = frames
-        self._generic = generic
-        self._numbers = history.table.numbers
-        self._days = days_before(history, ranked.query, before)
-        index = history.index
-        changers = [index.table.row_commit[index.rows_of_path[file.row]] for file in ranked.files]
-        self._commits = [np.unique(commits[commits < before]) for commits in changers]
 
-    def __call__(self, number: int) -> tuple[str, ...]:
-        """The reasons for a file, by its position from 0."""
-        reasons = (
-            (NAMING, self._naming),
-            (TRACES, self._traces),
-            (WORDS, self._words),
-            (FIXES, self._similar_fixes),
-            (TOGETHER, self._together),
-            (FIXED, self._fixed),
-        )
-        shares = self._ranked.files[number].contributions
-        positive = [reason for names, reason in reasons if sum(shares.get(name, 0.0) for name in names) > 0]
-        explanation = tuple(text for text in (reason(number) for reason in positive) if text)
-        return explanation or (f"changed by {_counted(len(self._commits[number]), 'commit')}",)
-
-    def _naming(self, number: int) -> str:
-        query = self._ranked.query
-        named = is_named(self._paths[number], f"{query.title}\n{query.description}")
-        return "named in the report" if named else ""
-
-    def _traces(self, number: int) -> str:
-        frames = self._frames[self._paths[number]]
-        return f"in a stack trace (frame {frames[0].number:,})" if frames else ""
-
-    def _words(self, number: int) -> str:
-        terms = [term for term in self._matches[self._paths[number]].terms if term not in self._generic]
-        return f"words: {', '.join(terms[:MAX_NAMED])}" if terms else ""
-
-    def _similar_fixes(self, number: int) -> str:
-        path = self._ranked.files[number].row
-        num_similar = self._ranked.num_similar
-        count = int(num_similar[path]) if path < len(num_similar) else 0
-        return f"fixes of similar reports changed it ({count} of {MAX_SIMILAR})" if count else ""
-
-    def _together(self, number: int) -> str:
-        """The higher ranked file changed together with it in most commits, large commits ignored."""
-        num_files = self._numbers[:, NUMBERS.index("num_files")]
-        commits = self._commits[number]
-        commits = commits[num_files[commits] <= MAX_COMMIT_FILES]
-        counts = [len(np.intersect1d(commits, other, assume_unique=True)) for other in self._commits[:number]]
-        highest = max(counts, default=0)
-        if highest < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(commits)):
-            return ""
-        path = self._paths[counts.index(highest)]
-        name = PurePosixPath(path).name
-        if sum(PurePosixPath(other).name == name for other in self._paths) > 1:
-            name = path
-        return f"often changed with {name} (in {highest:,} of {len(commits):,} commits)"
-
-    def _fixed(self, number: int) -> str:
-        commits = self._commits[number]
-        days = self._days[commits[self._numbers[commits, NUMBERS.index("is_fix")] > 0]]
-        last = int(days.min(initial=np.inf)) if len(days) else RECENT_DAYS + 1
-        return f"recently fixed ({_counted(last, 'day')} before)" if last <= RECENT_DAYS else ""
+def _together(number: int, paths: Sequence[str], commits: Sequence[np.ndarray]) -> str:
+    """The higher ranked file that changed together with a file in most of its small commits."""
+    own = commits[number]
+    counts = [len(np.intersect1d(own, other, assume_unique=True)) for other in commits[:number]]
+    highest = max(counts, default=0)
+    if highest < max(MIN_TOGETHER, MIN_TOGETHER_SHARE * len(own)):
+        return ""
+    path = paths[counts.index(highest)]
+    name = PurePosixPath(path).name
+    if sum(PurePosixPath(other).name == name for other in paths) > 1:
+        name = path
+    return f"often changed with {name} (in {highest:,} of {len(own):,} commits)"
 
 
 def is_named(path: str, text: str) -> bool:

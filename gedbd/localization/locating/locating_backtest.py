@@ -119,15 +119,8 @@ def replay_files(
     files that exist at the report's date. The control is the first ranker, at the date of the report but with the text
     of another replayed report, chosen by the seed.
 
-    Args:
-        history: The commits of the corpus, in its order.
-        queries: All reports of the corpus.
-        reports: The reports with fixed files.
-        tested: Positions of the replayed reports.
-        rankers: The rankers by name.
-        examples: Features that are already computed, by the row of the report.
-        fixes: Fixed bugs of the tracker; each report reads those known before it.
-        seed: Seed of the choice of the control's texts.
+    ``tested`` are positions among ``reports``. ``examples`` are features that are already computed, by the row of the
+    report. Each report reads the fixes known before it.
 
     Returns:
         The columns of ``_replay`` and ``names_file``, see the function.
@@ -184,11 +177,8 @@ def rank_candidates(
     Unlike in ``gedbd.retrieval.ranking_tasks.rank``, scores are compared in double precision, and relevant documents
     that a system does not rank lower the average precision.
 
-    Args:
-        documents: ``(C,)`` rows of the candidates.
-        scores: ``(C,)`` scores of the candidates.
-        relevant: Rows of the relevant documents.
-        newest_first: Whether higher rows come first among ties; otherwise lower rows do.
+    ``documents`` are the rows of the candidates and ``scores`` their scores, ``(C,)`` each; ``relevant`` are rows too.
+    Of equal scores, higher rows come first with ``newest_first``, otherwise lower ones.
 
     Returns:
         ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``;
@@ -230,8 +220,7 @@ def last_changes(history: ChangeHistory, before: int) -> Candidates:
 
 def existing_sources(history: ChangeHistory, before: int) -> np.ndarray:
     """The source files that exist after the first commits, ascending paths."""
-    exists = history.index.existing(history.index.num_rows(before))
-    return np.flatnonzero(exists & history.index.is_source[: len(exists)])
+    return existing_paths(history, np.flatnonzero(history.index.is_source), before)
 
 
 def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:

@@ -168,9 +168,7 @@ def read_snapshot(file: Path, current: Header | None = None) -> Snapshot | None:
 class IndexFolder:
     """Stores the states of one index. Only writing requires the lock.
 
-    Args:
-        folder: Folder of the index, created with the lock.
-        settings: Options that the content depends on, as plain values.
+    ``settings`` are the options that the content depends on, as plain values.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:

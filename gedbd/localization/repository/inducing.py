@@ -268,17 +268,6 @@ def _removes(change: FileChange) -> bool:
     return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
-def cached_trace(cache: RowCache, git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
-    """The trace of ``trace_fix``, from the cache if it is there."""
-    stored = cache.value(fix.id)
-    if stored is not None:
-        origins, reason = stored
-        return Trace([BlamedLine(*origin) for origin in origins], reason)
-    trace = trace_fix(git, fix, suffixes)
-    cache.put(fix.id, trace)
-    return trace
-
-
 HUNK_SOURCE = "equal lines"
 MIN_WORD_CHARACTERS = 8  # of a line, to ignore common ones such as "} finally {"
 WORD_CHARACTER = re.compile(r"\w")
@@ -315,11 +304,14 @@ def find_inducing(
     opened = nullcontext() if cache_dir is None else RowCache(cache_dir, "blame", [FORMAT, endings, options])
     with opened as cache, item_progress("fixes") as progress:
         for fix in progress.track(fixes, description="blaming fixed code"):
+            stored = None if cache is None else cache.value(fix.commit.id)
+            if stored is not None:
+                collector.add(fix, Trace([BlamedLine(*origin) for origin in stored[0]], stored[1]))
+                continue
             try:
-                if cache is None:
-                    trace = trace_fix(git, fix.commit, endings)
-                else:
-                    trace = cached_trace(cache, git, fix.commit, endings)
+                trace = trace_fix(git, fix.commit, endings)
+                if cache is not None:
+                    cache.put(fix.commit.id, trace)
             except MissingObjectError:
                 trace = Trace([], MISSING)  # not cached, as the object may be fetched later
             collector.add(fix, trace)

@@ -166,14 +166,7 @@ class ReportInputs(Inputs):
 
 
 class ChangeInputs(Inputs):
-    """Changes: the first line of the message and the changed paths as the comment, and the diff as the code.
-
-    Args:
-        side: The encoder of changes.
-        changes: N commits, files or hunks, a table of ``ChangeCorpus``.
-        form: How the diff is written, see ``read_change``.
-        message: Whether the comment includes the message.
-    """
+    """Changes: the first line of the message and the changed paths as the comment, and the diff as the code."""
 
     def __init__(self, side: Side, changes: pd.DataFrame, form: Form = "ARCL", message: bool = True) -> None:
         super().__init__(side, len(changes))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,15 +55,7 @@ class HmcblSystem(TrainingSystem):
     ranking of earlier commits by the cosine of projected vectors, see ``LocalizationDataModule``. The projectors are
     initialised from PyTorch's generator.
 
-    Args:
-        report_side: The encoder of reports.
-        change_side: The encoder of changes.
-        settings: See ``HmcblSettings``.
-        links: Links that exclude positives from the keys of the banks.
-        make_optimizer: See ``TrainingSystem``, as for the next two.
-        make_scheduler: Returns the scheduler.
-        seed: Seed of dropout.
-        bf16: Whether ``encode`` computes in bfloat16.
+    The seed is that of dropout; with ``bf16``, ``encode`` computes in bfloat16.
 
     Attributes:
         tested: ``mrr`` and ``loss`` of the validation reports in Lightning's last test.
@@ -124,7 +117,7 @@ class HmcblSystem(TrainingSystem):
     def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the losses."""
         self.fix_dropout(batch_idx)
-        losses = self.network.losses(batch, self._gather, fill_banks=True)
+        losses = self.network.losses(batch, partial(gather, self), fill_banks=True)
         weights = self.settings.weights
         loss = torch.stack([weights[level] * value for level, value in losses.items()]).sum()
         self.show_loss(loss, batch)
@@ -147,7 +140,8 @@ class HmcblSystem(TrainingSystem):
 
     def validation_step(self, batch: PairBatch, batch_idx: int) -> None:
         """Stores the losses of a batch."""
-        self._batches.append(_numbers(self.network.losses(batch, self._gather, fill_banks=False), batch))
+        losses = self.network.losses(batch, partial(gather, self), fill_banks=False)
+        self._batches.append(_numbers(losses, batch))
 
     def on_validation_epoch_end(self) -> None:
         """Logs the losses and the mean reciprocal rank."""
@@ -164,9 +158,6 @@ class HmcblSystem(TrainingSystem):
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
         return encoders if self.settings.train_encoders else [], projectors if self.settings.projects else []
-
-    def _gather(self, rows: Tensor) -> Tensor:
-        return gather(self, rows)
 
     def _mean_reciprocal_rank(self) -> float:
         """The mean reciprocal rank of the validation reports; each process encodes a share."""

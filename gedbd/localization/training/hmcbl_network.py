@@ -26,10 +26,6 @@ class MomentumTwin(nn.Module):
     He et al., "Momentum Contrast", 2020. The twin has no gradients, and stays in evaluation mode, so that a key depends
     on its text alone. Buffers, such as the statistics of batch normalization, are copied: they are running means
     already.
-
-    Args:
-        followed: The initial module.
-        momentum: m, at least 0 and below 1.
     """
 
     def __init__(self, followed: nn.Module, momentum: float) -> None:
@@ -205,12 +201,6 @@ class HmcblNetwork(nn.Module):
     """Hierarchical momentum contrast of reports and changes.
 
     Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization", 2023.
-
-    Args:
-        report_side: The encoder of reports.
-        change_side: The encoder of changes.
-        settings: The model and the loss.
-        links: Links that exclude positives from the keys of the banks.
 
     Raises:
         ValueError: If the feature level compares features of different sizes.

@@ -15,6 +15,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.corpora.relevance import Links
 from gedbd.experiments.training_task import WholeBatchData
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
+from gedbd.localization.code_encoder.pretraining_data import BatchRows
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, count_earlier
@@ -145,12 +146,7 @@ class InducingPairs:
     At the granularities of files and hunks, one of the inducing files or hunks of the commit is drawn each time; one of
     all if the data names none.
 
-    Args:
-        corpus: Reports, changes and links.
-        granularity: Granularity of the drawn changes.
-        reports: ``(R,)`` rows of the reports.
-        seed: Seed of the draws, with epoch and pair.
-        hard: Share of negative changes from commits that change a file of the positive commit.
+    ``hard`` is the share of negative changes from commits that change a file of the positive commit.
 
     Raises:
         ValueError: If no report has an earlier inducing commit, or a pair has no negative.
@@ -306,13 +302,6 @@ class PairBatch(NamedTuple):
         return self.report_rows
 
 
-class PairKey(NamedTuple):
-    """Numbers of pairs and the epoch, None for validation."""
-
-    numbers: np.ndarray
-    epoch: int | None
-
-
 class PairDataset(Dataset[PairBatch]):
     """A data set of whole batches."""
 
@@ -321,9 +310,9 @@ class PairDataset(Dataset[PairBatch]):
         self.reports = reports
         self.changes = changes
 
-    def __getitem__(self, key: PairKey) -> PairBatch:
+    def __getitem__(self, key: BatchRows) -> PairBatch:
         """The batch of the pairs."""
-        draws = [self.pairs.draw(number, key.epoch) for number in key.numbers.tolist()]
+        draws = [self.pairs.draw(number, key.epoch) for number in key.rows.tolist()]
         reports = np.array([draw.report for draw in draws] + [draw.other_report for draw in draws])
         changes = np.array([draw.change for draw in draws] + [draw.other_change for draw in draws])
         return PairBatch(
@@ -334,7 +323,7 @@ class PairDataset(Dataset[PairBatch]):
         )
 
 
-class PairKeys(KeySampler[PairKey]):
+class PairKeys(KeySampler[BatchRows]):
     """The batches of an epoch, of about equal size.
 
     The processes share the pairs of a batch: the first of 2 processes has the first half. If the pairs divide evenly,
@@ -363,7 +352,7 @@ class PairKeys(KeySampler[PairKey]):
     def __len__(self) -> int:
         return -(-self.count // (self.batch_size * self.world_size))
 
-    def __iter__(self) -> Iterator[PairKey]:
+    def __iter__(self) -> Iterator[BatchRows]:
         order = np.arange(self.count)
         if self.seed is not None:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count)
@@ -371,7 +360,7 @@ class PairKeys(KeySampler[PairKey]):
         shares = np.resize(order, -(-self.count // self.world_size) * self.world_size).reshape(-1, self.world_size)
         for batch in np.array_split(shares, len(self)):
             numbers = batch.reshape(self.world_size, -1)[self.rank]
-            yield PairKey(numbers, None if self.seed is None else self.epoch)
+            yield BatchRows(numbers, None if self.seed is None else self.epoch)
 
 
 class LocalizationDataModule(WholeBatchData):
@@ -380,17 +369,8 @@ class LocalizationDataModule(WholeBatchData):
     The last reports of the first half are for validation, later than all training reports. Lightning's test ranks them
     again by the best weights.
 
-    Args:
-        corpus: Reports, changes and links.
-        reports: Inputs of all reports.
-        changes: Inputs of all changes of the granularity.
-        granularity: Granularity of the changes.
-        training: Rows of the reports of the first half with earlier inducing commits.
-        val_share: Share of these for validation.
-        batch_size: Number of pairs of a batch in one process.
-        seed: Seed of order and draws.
-        val_candidates: Number of non-inducing commits that validation ranks.
-        hard: See ``InducingPairs``.
+    ``changes`` are those of the granularity, ``training`` rows of the first half's reports with earlier inducing
+    commits, of which ``val_share`` is for validation; ``batch_size`` counts the pairs of a process.
 
     Raises:
         ValueError: If an option is out of range, or a split has too few reports.

@@ -142,10 +142,6 @@ class TokenFeatures(NamedTuple):
 class Tower(nn.Module):
     """Encoder and projector of one side.
 
-    Args:
-        side: The encoder; its weights are trained in place.
-        settings: See ``HmcblSettings``.
-
     Raises:
         ValueError: If the encoder has fewer than ``num_layers`` layers.
     """
@@ -242,13 +238,7 @@ class Encoded(NamedTuple):
 def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_tokens: bool, label: str) -> Encoded:
     """Encodes inputs in batches of similar length; the mode of the tower does not change.
 
-    Args:
-        tower: Encoder and projector.
-        inputs: Inputs of the tower's side.
-        rows: ``(N,)`` rows of the inputs.
-        bf16: Whether the encoder computes in bfloat16, by autocast.
-        with_tokens: Whether to return the vectors of tokens, about 200 * N * dim bytes.
-        label: Label of the progress bar.
+    With tokens, the vectors take about 200 * N * dim bytes; ``bf16`` computes in bfloat16 by autocast.
     """
     quiet = len(rows) < MIN_PROGRESS_INPUTS
     device = tower.projector.first.weight.device

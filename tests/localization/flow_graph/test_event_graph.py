@@ -9,13 +9,11 @@ from gedbd.localization.flow_graph.event_graph import (
     NO_DEFINITION,
     NO_KEY,
     PARTIAL_DEFINITION,
-    Events,
     data_edges,
-    drop_events,
     flow_edges,
     successors,
 )
-from gedbd.localization.flow_graph.node_types import EdgeKind, NodeType
+from gedbd.localization.flow_graph.node_types import EdgeKind
 
 
 def random_graph(rng):
@@ -66,17 +64,6 @@ def test_control_follows_paths_of_variables(seed):
         if not between and (keys[first] == NO_KEY) != (keys[last] == NO_KEY):
             expected.add((first, last, EdgeKind.SEQUENTIAL))
     assert flow_edges(keys, before) == expected
-
-
-def test_convergences_that_no_path_reaches_are_dropped():
-    events = Events()
-    events.add(NodeType.TRY, 0, 1)
-    events.frontier = []
-    events.add(NodeType.FINALLY, 2, 3)
-    events.convergence(NodeType.TRY_CONVERGENCE, 5)
-    events.add(NodeType.BREAK, 6, 7)
-    assert drop_events(events) == [[], [], [], [1]]
-    assert events.dropped == {2}
 
 
 @pytest.mark.parametrize("limit", ["MAX_BITS", "MAX_EDGES"])

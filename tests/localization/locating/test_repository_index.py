@@ -197,21 +197,18 @@ def test_threads_ask_while_another_updates(repository, open_index):
     assert set(index.history.ids) == repository.ids()
 
 
-@pytest.mark.parametrize("merges", [False, True])
-def test_merges_are_ranked_if_wanted(repository, open_index, merges):
+def test_merges_are_ranked_if_wanted(repository, open_index, tmp_path):
     repository.add(("side", {"side": b"s\n"}), parent="main~2", branch="refs/heads/side")
     tree = repository.git("rev-parse", "side^{tree}")
     name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
     merge = repository.git(*name, "commit-tree", tree, "-p", "main", "-p", "side", "-m", "Merge")
     repository.git("update-ref", "refs/heads/main", merge)
-    index = open_index(repository, limits=IndexLimits(merges=merges))
-    index.update()
-    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
-    assert index.facts(QUOTED)["num_merges"] == (0 if merges else 1)
-    assert open_index(repository, limits=IndexLimits(merges=merges)).update().num_added == 0
-    repository.add(ONE_MORE)
-    index.update()
-    assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+    for merges in (False, True):  # the second index is made again, as the first one has other limits
+        for num_added in (5 + merges, 0):
+            index = open_index(repository, limits=IndexLimits(merges=merges))
+            assert index.update().num_added == num_added
+            assert repository.ids() - set(index.history.ids) == (set() if merges else {merge})
+            assert index.facts(QUOTED)["num_merges"] == (0 if merges else 1)
 
 
 def test_each_repository_and_revision_has_its_folder(repository, make_repository, tmp_path):
@@ -239,11 +236,8 @@ def clone_partly(repository, tmp_path):
     return clone
 
 
-@pytest.mark.parametrize("keeps_remote", [True, False])
-def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, open_index, keeps_remote):
+def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, open_index):
     clone = clone_partly()
-    if not keeps_remote:
-        clone.git("remote", "remove", "origin")
     index = open_index(clone)
     for num_added in (2, 0):  # what is missing is tried again, and told again
         update = index.update()
@@ -254,8 +248,6 @@ def test_a_partial_clone_is_ranked_as_far_as_it_goes(repository, clone_partly, o
         )
     # The first commit has another README, and the last one changes it.
     assert {change.title for change in index.locate(QUOTED).changes} == {"Parse quoted values", "Print tables"}
-    if not keeps_remote:
-        clone.git("remote", "add", "origin", f"file://{repository.folder}")
     clone.git("fetch", "-q", "--refetch", "--no-filter", "origin")
     again = open_index(clone)
     assert again.update()[:3] == (2, 0, ())

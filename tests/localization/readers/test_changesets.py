@@ -106,23 +106,15 @@ def test_what_is_dropped_is_counted(corpus):
         ({"bugs": "bug_id,summary\n1,x\n"}, "bugs.csv, row 1: no column 'report_time'"),
         ({"bugs": BUGS.replace("2020-03-01", "soon")}, "bugs.csv, row 2, column 'report_time': unreadable date"),
         ({"bugs": BUGS.replace("5,Ear", "7,Ear")}, "rows 2 and 3, column 'bug_id': the id '7' occurs twice"),
-        ({"changesets": []}, "the file is empty"),
         ({"changesets": [changeset("a", "2020", files=[1])]}, "row 1: 'files' must be a list of strings"),
-        ({"changesets": ["{}\n"]}, "changesets.jsonl.xz, row 1: 'commit' must be a string"),
         ({"changesets": [CHANGESETS[0], "{\n"]}, "row 2: not readable as JSON"),
         ({"changesets": CHANGESETS[:1] * 2}, "row 1: the commit dddd44440000 occurs twice"),
-        ({"changesets": [changeset("a", "soon")]}, "row 1: unreadable commit_date 'soon'"),
         ({"changesets": [changeset("a:b", "2020")]}, "row 1: 'commit' must be the id of a commit"),
     ],
 )
 def test_a_malformed_row_is_named(tmp_path, damage, message):
     with pytest.raises(ValueError, match=message):
         read_localization(write(tmp_path, **damage))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no bugs\.csv, plain or packed"):
-        read_localization(str(tmp_path))
 
 
 @pytest.mark.slow

@@ -117,19 +117,12 @@ def test_a_wrong_line_is_named(tmp_path, line, message) -> None:
         read(tmp_path / "m.jsonl")
 
 
-def test_paths_without_methods_are_refused(folder, tmp_path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "large").mkdir()
-    (tmp_path / "large" / "A.java").write_text(" " * 2000)
-    (tmp_path / "m.csv").touch()
-    with pytest.raises(ValueError, match="empty: no Java method with a body found: set dataset"):
-        read(tmp_path / "empty")
+def test_paths_without_methods_are_refused(tmp_path) -> None:
+    (tmp_path / "A.java").write_text(" " * 2000)
     with pytest.raises(ValueError, match=r"no Java method .*\(Java files of more than 1 kB .*: 1, left out"):
-        read(tmp_path / "large", max_file_kb=1)
+        read(tmp_path, max_file_kb=1)
     with pytest.raises(ValueError, match=r"no such file or folder; set dataset\.path="):
         read(tmp_path / "absent")
-    with pytest.raises(ValueError, match=r"not a folder, a \.java file or a file of methods"):
-        read(tmp_path / "m.csv")
 
 
 @pytest.mark.slow

@@ -43,26 +43,17 @@ def test_training_logs_every_level_and_fills_the_banks(whole):
         torch.testing.assert_close(side.bank.keys.norm(dim=1), torch.ones(30))
 
 
-def test_keys_are_those_of_the_twin_and_rows_those_of_the_corpus(change_corpus):
-    system, data = make_system(change_corpus)
+@pytest.mark.parametrize("positives", [True, False])
+def test_keys_are_those_of_the_twin_and_rows_those_of_the_corpus(change_corpus, positives):
+    system, data = make_system(change_corpus, bank_positives=positives)
     batch = next(iter(data.train_dataloader()))
     system.network.losses(batch, lambda rows: rows, fill_banks=True)
-    side = system.network.changes
-    assert side.bank.rows[:12].tolist() == batch.commit_rows.tolist()
-    assert torch.equal(side.bank.keys[:12], side.keys(batch.changes))
-    assert system.network.reports.bank.rows[:12].tolist() == batch.report_rows.tolist()
-
-
-def test_negatives_alone_enter_the_banks(change_corpus):
-    system, data = make_system(change_corpus, bank_positives=False)
-    batch = next(iter(data.train_dataloader()))
-    system.network.losses(batch, lambda rows: rows, fill_banks=True)
-    for bank, rows in (
-        (system.network.changes.bank, batch.commit_rows),
-        (system.network.reports.bank, batch.report_rows),
-    ):
-        assert bank.rows[:6].tolist() == rows[6:].tolist()
-        assert int(bank.place) == 6
+    first = 0 if positives else 6  # of the rows, the negatives come last
+    changes, reports = system.network.changes, system.network.reports
+    assert changes.bank.rows[: 12 - first].tolist() == batch.commit_rows[first:].tolist()
+    assert reports.bank.rows[: 12 - first].tolist() == batch.report_rows[first:].tolist()
+    assert torch.equal(changes.bank.keys[: 12 - first], changes.keys(batch.changes)[first:])
+    assert int(changes.bank.place) == 12 - first
 
 
 def test_late_interaction_projects_each_token(change_corpus):
@@ -224,15 +215,16 @@ def test_negatives_of_random_links_are_those_of_a_loop(seed):
 
 
 @pytest.mark.parametrize(
-    ("lr", "settings"),
+    ("epochs", "lr", "settings"),
     [
-        (0.01, {"train_encoders": False}),
-        pytest.param(0.003, {"model_level": 0, "bank_level": 0}, marks=pytest.mark.slow),
-        pytest.param(0.003, {"feature_level": 0, "bank_level": 0}, marks=pytest.mark.slow),
-        pytest.param(0.003, {"feature_level": 0, "model_level": 0}, marks=pytest.mark.slow),
+        (10, 0.01, {"train_encoders": False}),
+        (20, 0.003, {"model_level": 0, "bank_level": 0}),
+        (20, 0.003, {"feature_level": 0, "bank_level": 0}),
+        (20, 0.003, {"feature_level": 0, "model_level": 0}),
     ],
 )
-def test_reports_find_the_change_that_induced_earlier_bugs_of_their_class(first_changes_corpus, lr, settings):
+@pytest.mark.quick_cases(1)
+def test_reports_find_the_change_that_induced_earlier_bugs_of_their_class(first_changes_corpus, epochs, lr, settings):
     corpus = first_changes_corpus
     sides = make_side(corpus, InputLimits(16, 1, 0)), make_side(corpus, InputLimits(16, 32, 16))
     inputs = ReportInputs(sides[0], corpus.reports.reports), ChangeInputs(sides[1], corpus.hunks.table)
@@ -246,5 +238,5 @@ def test_reports_find_the_change_that_induced_earlier_bugs_of_their_class(first_
         return mean_reciprocal_rank(data.ranked, reports, changes)
 
     untrained = measured()
-    make_trainer(20).fit(system, data)
+    make_trainer(epochs).fit(system, data)
     assert measured() > untrained + 0.2

@@ -65,9 +65,9 @@ def test_processes_share_the_pairs_of_a_step():
     for sampler in (together, *shares):
         sampler.set_epoch(2)
     assert len(together) == len(shares[0]) == 4
-    assert all(len(first.numbers) == len(second.numbers) <= 4 for first, second in zip(*shares, strict=True))
-    assert sorted(number for share in shares for step in share for number in step.numbers) == list(range(26))
-    assert sorted(number for step in together for number in step.numbers) == list(range(26))
+    assert all(len(first.rows) == len(second.rows) <= 4 for first, second in zip(*shares, strict=True))
+    assert sorted(number for share in shares for step in share for number in step.rows) == list(range(26))
+    assert sorted(number for step in together for number in step.rows) == list(range(26))
 
 
 def test_the_last_reports_validate():

@@ -83,20 +83,6 @@ def test_labels_that_became_known_in_the_second_half_are_counted(change_corpus):
     assert found.warnings[-1].endswith("became known during the second half: 1 of 15")
 
 
-def test_validation_asks_only_reports_of_the_first_half(change_corpus):
-    halves = find_halves(change_corpus)
-    level, _ = make_level(change_corpus, halves, "file")
-    inner = level.among(level.training[:10], level.training[10:])
-    assert inner.task.queries.tolist() == level.training[10:].tolist()
-    assert set(inner.inputs.train["query"]) == set(level.training[:10].tolist())
-    assert not set(inner.task.queries) & set(halves.test)
-    for index, report in enumerate(inner.task.queries):
-        expected = [
-            row for row in change_corpus.inducing["file"].relevant(report) if row < inner.task.num_earlier[index]
-        ]
-        assert inner.task.relevant(index).tolist() == expected
-
-
 @pytest.mark.parametrize("damage", ["reports", "links", "few", "dates"])
 def test_a_corpus_that_cannot_be_used_is_refused_in_one_line(change_corpus, damage):
     reports = change_corpus.reports
