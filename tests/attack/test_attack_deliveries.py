@@ -18,7 +18,6 @@ from webhook_events import Sender, issue, signed, worked
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service.app import Settings, create_app
-from gedbd.service.event_table import WEBHOOK_FILE
 
 pytestmark = pytest.mark.slow
 
@@ -138,20 +137,6 @@ def test_what_will_always_fail_is_dropped_with_a_line_and_holds_nothing_up(index
     assert (send.counted("added"), send.counted("dropped")) == (1, 1)
     send(issue(100), delivery="100")  # somebody has sent it again by hand
     assert index.order == ["101", "100"]
-
-
-def test_a_locked_file_is_answered_with_503_and_loses_nothing(index, hook, send):
-    hook.table.query("PRAGMA busy_timeout=20")
-    other = sqlite3.connect(index.folder / WEBHOOK_FILE, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    answer = send.client.post("/webhooks/github", **signed(issue(), "issues", "d"))
-    assert answer.status_code == 503
-    assert int(answer.headers["Retry-After"]) > 0
-    assert f"{WEBHOOK_FILE} is locked by another process" in answer.json()["detail"]
-    other.execute("ROLLBACK")
-    other.close()
-    assert send(issue(), delivery="d").status_code == 202
-    assert index.get("70")
 
 
 @pytest.mark.parametrize(
