@@ -25,10 +25,10 @@ from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.experiments.prepare import encode_corpus
-from gedbd.io.processes import num_available_cores
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
+from gedbd.retrieval.reports.processes import num_available_cores
 from gedbd.retrieval.reports.report_ranker import ReportRanker
 from gedbd.retrieval.reports.report_training import ReportHistory
 from gedbd.triage.index_building import Model, synchronise

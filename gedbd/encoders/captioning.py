@@ -66,15 +66,11 @@ class CaptionedImages(NamedTuple):
 
 
 class Captioner(Protocol):
-    """Describes images.
-
-    Attributes:
-        key: A hash of the captioner and its settings, under which captions are cached.
-    """
+    """Describes images."""
 
     @property
     def key(self) -> str:
-        """A hash of the captioner and its settings."""
+        """A hash of the captioner and its settings, under which captions are cached."""
         ...
 
     def announce(self, count: int) -> str:
@@ -149,7 +145,7 @@ def describe(
     with _open_cache(cache_dir) as cache, bar as progress:
         task = progress.add_task("describe images", total=len(waiting))
         cached = cache.query("SELECT 1 FROM captions WHERE captioner = ? LIMIT 1", captioner.key)
-        failures = _Failures(works=bool(cached))
+        works, failed_batches = bool(cached), 0
         for start in range(0, len(waiting), batch_size):
             batch = dict(waiting[start : start + batch_size])
             captions = _describe_batch(batch, captioner)
@@ -158,38 +154,21 @@ def describe(
             ]
             # Problems are not stored, so that the next run tries these images again.
             cache.store(rows)
-            failures.check(list(captions.values()))
+            # Broken image files are not failures of the captioner.
+            readable = [caption for caption in captions.values() if caption.problem != BROKEN]
+            if rows:
+                works, failed_batches = True, 0
+            elif readable:
+                problem = f"none of {len(readable):,} images could be described ({readable[0].problem})"
+                if not works:
+                    raise ValueError(f"{problem}: check the captioner's settings, then run the same command again")
+                failed_batches = failed_batches + 1 if all(caption.may_pass for caption in readable) else 0
+                if failed_batches == MAX_FAILED_BATCHES:
+                    raise ValueError(
+                        f"{problem}, {failed_batches} batches in a row: run the same command later to continue"
+                    )
             yield captions
             progress.update(task, advance=len(batch))
-
-
-class _Failures:
-    """Stops a run whose captioner fails for all images.
-
-    Args:
-        works: Whether the captioner has described an image before.
-    """
-
-    def __init__(self, works: bool) -> None:
-        self.works = works
-        self.batches = 0
-
-    def check(self, captions: list[Caption]) -> None:
-        """Counts the failures of a batch; raises ValueError, see ``describe``."""
-        # Broken image files are not failures of the captioner.
-        readable = [caption for caption in captions if caption.problem != BROKEN]
-        if not readable:
-            return
-        if not all(caption.problem for caption in readable):
-            self.works = True
-            self.batches = 0
-            return
-        problem = f"none of {len(readable):,} images could be described ({readable[0].problem})"
-        if not self.works:
-            raise ValueError(f"{problem}: check the captioner's settings, then run the same command again")
-        self.batches = self.batches + 1 if all(caption.may_pass for caption in readable) else 0
-        if self.batches == MAX_FAILED_BATCHES:
-            raise ValueError(f"{problem}, {self.batches} batches in a row: run the same command later to continue")
 
 
 def _describe_batch(batch: Mapping[str, Path], captioner: Captioner) -> dict[str, Caption]:

@@ -13,7 +13,6 @@ import pandas as pd
 
 from gedbd.corpora.corpus import TRAIN, VAL, Corpus
 from gedbd.io.console import item_progress
-from gedbd.io.processes import map_in_processes
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists
 from gedbd.retrieval.feature_ranker import ModelOptions
 from gedbd.retrieval.growing_arrays import RaggedArray
@@ -21,6 +20,7 @@ from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.candidate_features import candidate_features
 from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
 from gedbd.retrieval.reports.first_stage import FirstStage, GrowingGroups, KnownGroups, QueryScores, find_candidates
+from gedbd.retrieval.reports.processes import map_in_processes
 from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
 from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
 
