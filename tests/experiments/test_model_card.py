@@ -53,16 +53,6 @@ def card(make_corpus, folder):
     return lambda form="onnx", checkpoint="best": model_card(Run(folder), corpus, form, checkpoint, "Title\nSteps")
 
 
-def test_the_front_matter_is_what_the_hub_reads(card):
-    for form in ("sentence_transformers", "onnx"):
-        _, front, _ = card(form).split("---\n", 2)
-        found = OmegaConf.create(front)
-        assert found.library_name == form.replace("_", "-")
-        assert found.pipeline_tag == "sentence-similarity"
-        assert found.base_model == "some-one/small-bert"
-        assert "license" not in found
-
-
 def test_the_hub_reads_the_metrics_of_the_text_branch_and_the_licence(card, make_corpus, folder):
     data = ModelCard(card()).data
     found = {(result.task_type, result.metric_type): result.metric_value for result in data.eval_results}
@@ -73,6 +63,8 @@ def test_the_hub_reads_the_metrics_of_the_text_branch_and_the_licence(card, make
     }
     assert {(result.dataset_name, result.dataset_split) for result in data.eval_results} == {("zilla", "test")}
     assert data.license is None
+    assert (data.library_name, data.base_model) == ("onnx", "some-one/small-bert")
+    assert data.pipeline_tag == "sentence-similarity"
     assert ModelCard(card(checkpoint="last")).data.eval_results is None
     corpus = make_corpus([0, 1, 0, 3, 1, 0], days=range(6))
     options = ("encoder.model=ann/bugs", "encoder.dim=8")

@@ -4,10 +4,8 @@ import pytest
 from scipy.optimize import minimize
 from small_reports import PrecomputedScores
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.linear_ranker import LinearRanker, learn_weights
-from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
-from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import Constant
 from gedbd.sampling.pairs import positive_pairs
 
@@ -32,11 +30,6 @@ def noisy(group: np.ndarray, signal: float, seed: int) -> np.ndarray:
     """Standard normal scores, higher by a signal where two reports are duplicates."""
     noise = np.random.default_rng(seed).normal(size=(len(group), len(group)))
     return noise + signal * (group[:, None] == group)
-
-
-def mrr(scorer: Scorer, corpus: Corpus, since: int) -> float:
-    queries = EarlierReports.find(corpus, np.arange(len(corpus)) >= since)
-    return ranking_metrics(rank(queries, scorer).queries)["mrr"]
 
 
 def standardised(scores: np.ndarray, row: int) -> np.ndarray:
@@ -160,20 +153,6 @@ class Spy(PrecomputedScores):
         self.documents = len(inputs.documents)
 
 
-def plain_weights(rows: list[int]) -> np.ndarray:
-    """The weights that give the duplicates of some queries the highest probability, l2 0.01."""
-
-    def loss(weights: np.ndarray) -> float:
-        losses = []
-        for row in rows:
-            mine = SCORES[:, row, :row]
-            power = np.exp(weights @ ((mine - mine.mean(1, keepdims=True)) / mine.std(1, keepdims=True)))
-            losses.append(-np.log(power[GROUP[:row] == GROUP[row]].sum() / power.sum()))
-        return float(np.mean(losses) + 0.01 * (weights**2).sum())
-
-    return np.asarray(minimize(loss, np.zeros(2), method="BFGS", tol=1e-8).x)
-
-
 @pytest.mark.parametrize(
     ("held_out", "fitted_to", "weighed_on"),
     [
@@ -191,7 +170,9 @@ def test_features_are_fitted_to_the_pairs_of_the_older_queries_and_weights_learn
     learnt.fit(ScorerInputs.of_reports(make_corpus(GROUP).reports, PAIRS))
     assert [spy.pairs for spy in spies.values()] == [fitted_to, fitted_to]
     assert [spy.documents for spy in spies.values()] == [10, 10]
-    np.testing.assert_allclose(list(learnt.weights_.values()), plain_weights(weighed_on), atol=5e-3)
+    lists = [standardised(SCORES, row) for row in weighed_on]
+    expected = best_weights(lists, [GROUP[:row] == GROUP[row] for row in weighed_on], 0.01)
+    np.testing.assert_allclose(list(learnt.weights_.values()), expected, atol=5e-3)
 
 
 @pytest.mark.parametrize("held_out", [0.05, 0.95])

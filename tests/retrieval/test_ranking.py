@@ -3,16 +3,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from small_reports import PrecomputedScores
-from torch_geometric.metrics import LinkPredMAP, LinkPredMRR, LinkPredRecall
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import (
     MAX_DEPTH,
     TOP_K,
     EarlierReports,
-    Ranking,
     ReportPool,
     metric_names,
     per_query,
@@ -49,7 +46,7 @@ def scores() -> np.ndarray:
     return table
 
 
-@pytest.fixture(params=range(4))
+@pytest.fixture(params=range(2))
 def drawn(request, make_corpus) -> tuple[Corpus, np.ndarray, np.ndarray]:
     """A corpus of more queries than a block holds, its days (several reports on one), and scores with many ties."""
     generator = np.random.default_rng(request.param)
@@ -86,15 +83,6 @@ def slow_rank(group: np.ndarray, query: int, order: list) -> dict:
         "found": found,
         **{f"average_precision@{k}": value / min(k, max(hits, 1)) for k, value in at_k.items()},
     }
-
-
-def predicted_groups(ranking: Ranking, group: np.ndarray) -> torch.Tensor:
-    """One row a query: the groups of ``top``, best first; a number that is no group's fills the rest."""
-    matrix = np.full((len(ranking.queries), MAX_DEPTH), len(group))
-    place = {query: number for number, query in enumerate(ranking.queries["query"])}
-    for line in ranking.top.itertuples():
-        matrix[place[line.query], line.place - 1] = group[line.candidate]
-    return torch.from_numpy(matrix)
 
 
 def test_worked_out_by_hand(small, scores):
@@ -201,32 +189,6 @@ def test_agrees_with_reading_one_report_after_the_other(drawn, window):
         assert lines["candidate"].tolist() == in_order[:MAX_DEPTH]
         assert lines["score"].tolist() == pytest.approx([scores[query, row] for row in in_order[:MAX_DEPTH]])
         assert lines["place"].tolist() == list(range(1, len(lines) + 1))
-
-
-@pytest.mark.parametrize("window", WINDOWS)
-def test_agrees_with_the_link_prediction_metrics_of_pyg(drawn, window):
-    corpus, days, scores = drawn
-    count, group = len(corpus), corpus.group
-    queries = all_of(corpus, window)
-    ranking = rank(queries, PrecomputedScores(scores))
-    metrics = ranking_metrics(ranking.queries)
-
-    groups = predicted_groups(ranking, group)
-    own = torch.stack([torch.arange(len(queries)), torch.from_numpy(group[queries.queries])])
-    single = {f"rr@{k}": LinkPredRecall(k) for k in TOP_K} | {"mrr": LinkPredMRR(MAX_DEPTH)}
-    for name, metric in single.items():
-        metric.update(groups, own)
-        assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
-
-    orders = [met_first_to_last(corpus, days, row, scores, window) for row in queries.queries.tolist()]
-    reports = torch.tensor([order + [count] * (count - len(order)) for order in orders])
-    relevant = [
-        (place, row) for place, q in enumerate(queries.queries) for row in np.flatnonzero(group[:q] == group[q])
-    ]
-    for name, k in {"map": count, **{f"map@{k}": k for k in TOP_K}}.items():
-        metric = LinkPredMAP(k)
-        metric.update(reports[:, :k], torch.tensor(relevant).T)
-        assert metrics[name] == pytest.approx(float(metric.compute()), abs=1e-6)
 
 
 # ---- the reports of one part against each other

@@ -2,17 +2,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 from scipy.stats import mannwhitneyu
-from small_reports import PrecomputedScores
 
-from gedbd.evaluation.result_tables import compare_methods, compare_rankings
 from gedbd.experiments.report.run_comparison import compare_runs, describe_matches, readable
 from gedbd.experiments.run_folder import SCHEMA, Run
-from gedbd.retrieval.ranking_tasks import TOP_K, EarlierReports, metric_names, rank
+from gedbd.retrieval.ranking_tasks import TOP_K, metric_names
 
 TEXT_GRAPH, TEXT = "text_graph", "text"
 NAMES = {TEXT_GRAPH: "score", TEXT: "score_text"}
@@ -121,29 +118,6 @@ def test_methods_have_their_own_column_threshold_and_ranks(tmp_path):
     assert table.loc["mrr", ["first", "second"]].tolist() == pytest.approx([0.75, 0.625])
     swapped = compare_runs([run], [run], TEXT, TEXT_GRAPH).set_index("metric")
     assert swapped["difference"].tolist() == pytest.approx((-table["difference"]).tolist())
-
-
-def test_numbers_are_those_that_the_runs_report(make_corpus, tmp_path):
-    generator = np.random.default_rng(0)
-    _, oldest, inverse = np.unique(generator.integers(0, 40, size=120), return_index=True, return_inverse=True)
-    corpus = make_corpus(oldest[inverse])
-    queries = EarlierReports.find(corpus, np.ones(120, dtype=bool))
-    labels, runs, expected = generator.integers(2, size=80), [], []
-    for name in ("a", "b"):
-        predictions = scored((generator.random(80) + 0.2 * labels).astype(np.float32), labels)
-        scores = generator.random((120, 120))
-        ranking = rank(queries, PrecomputedScores(scores))
-        ids = corpus.reports["id"].to_numpy()
-        named = {"id": ids[queries.queries], "group": ids[corpus.group[queries.queries]], "method": TEXT_GRAPH}
-        named["protocol"] = "earlier"
-        runs.append(leave(tmp_path / name, predictions, ranking.queries.assign(**named), thresholds=(0.55, 0.5)))
-        pairs = compare_methods(predictions, "test", NAMES, 0.55).loc[0]
-        expected.append(
-            {"f1": pairs["f1"], **compare_rankings({TEXT_GRAPH: ranking}, corpus.group).loc[0, list(metric_names())]}
-        )
-    table = compare_runs([runs[0]], [runs[1]]).set_index("metric")
-    assert table["first"].to_dict() == pytest.approx(expected[0])
-    assert table["second"].to_dict() == pytest.approx(expected[1])
 
 
 def test_runs_that_cannot_be_matched_are_refused(pair_of_runs, tmp_path):

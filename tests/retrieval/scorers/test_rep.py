@@ -65,18 +65,6 @@ def bm25f(titles: list[list[str]], descriptions: list[list[str]]) -> np.ndarray:
     return scores
 
 
-def test_bm25f_worked_out_by_hand(make_corpus):
-    corpus = filled(make_corpus, title=["crash start", "crash", "print"], description=["", "start", "page"])
-    found = scores_of(Bm25F(), corpus)
-    assert found.dtype == np.float32
-    # Both words are in two of three reports. Titles have 2, 1, 1 words: they are divided by 5 / 4, 7 / 8, 7 / 8.
-    # Descriptions have 0, 1, 1 words: they are divided by 3 / 2. TF of report 0 is 12 / 5 for both words; of report 1
-    # 24 / 7 for "crash" and 2 / 3 for "start".
-    idf, first, second = math.log(3 / 2), 2 * 2.4 / 4.4, 24 / 38 + 1 / 4
-    assert found[0] == pytest.approx([idf * first, idf * second, 0], rel=1e-5)
-    assert found[1] == pytest.approx([idf * first, idf * second, 0], rel=1e-5)
-
-
 def test_bm25f_of_words_and_of_word_pairs_agrees_with_plain_python(make_corpus):
     corpus = filled(make_corpus, title=TITLES, description=DESCRIPTIONS)
     words = bm25f(TITLE_WORDS, DESCRIPTION_WORDS)
