@@ -1,6 +1,6 @@
 """The report about many runs: its sections, and what the user can do next."""
 
-import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -452,33 +452,14 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
             f"{_count(len(single), 'setting')} trained with only one seed: seeds=3 shows the variation between seeds."
         )
         steps.append((text, ""))
-    pair = _comparable_folders(trained)
-    if pair:
-        command = f"gedbd compare run={pair[1]} against={pair[0]}"
-        steps.append(("Test whether two settings differ, query by query over the same seeds:", command))
+    tested: dict[Any, Setting] = {}
+    for setting in trained:
+        base = tested.setdefault(setting.test_key(), setting)
+        if base is not setting:
+            command = shlex.join(["gedbd", "compare", f"run={setting.folders}", f"against={base.folders}"])
+            steps.append(("Test whether two settings differ, query by query over the same seeds:", command))
+            break
     return steps
-
-
-def _comparable_folders(settings: list[Setting]) -> tuple[str, str] | None:
-    """The folders of the first two settings that were tested on the same, each alone in its folder."""
-    first: dict[Any, str] = {}
-    for setting in settings:
-        folder = _folder(setting)
-        if folder is not None:
-            other = first.setdefault(setting.test_key(), folder)
-            if other != folder:
-                return other, folder
-    return None
-
-
-def _folder(setting: Setting) -> str | None:
-    """The folder that holds all of a setting's runs and no other, if there is one."""
-    folders = [run.folder for run in setting.runs]
-    if len(folders) == 1:
-        return folders[0].as_posix()
-    parent = Path(os.path.commonpath(folders))
-    inside = {file.parent for file in parent.rglob("predictions.parquet")}
-    return parent.as_posix() if inside == set(folders) else None
 
 
 def _count(number: int, noun: str, singular: str = "", plural: str = "") -> str:

@@ -112,6 +112,12 @@ class Setting:
         scores = [table[run.column(method)].to_numpy() for run, table in zip(self.runs, tables, strict=True)]
         return np.concatenate(scores), np.concatenate([table["label"].to_numpy() for table in tables])
 
+    @property
+    def folders(self) -> str:
+        """The folders of its runs, as the value of an option."""
+        folders = [run.folder.as_posix() for run in self.runs]
+        return folders[0] if len(folders) == 1 else f"[{','.join(folders)}]"
+
     def test_key(self) -> tuple[object, ...]:
         """Equal for settings with the same seeds that were tested on the same pairs and queries."""
         tested = []

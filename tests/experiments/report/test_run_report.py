@@ -208,7 +208,9 @@ def test_next_steps_name_commands_that_can_be_given(leave, tmp_path):
     steps = next_steps(group_settings(runs), [halted, Path("never/started")])
     assert [command for _, command in steps] == [
         f"gedbd train ckpt_path={halted.as_posix()}/checkpoints/last.ckpt",
-        f"gedbd compare run={tmp_path.as_posix()}/dense against={tmp_path.as_posix()}/none",
+        "gedbd compare 'run=[{0}/dense/seed_0,{0}/dense/seed_1]' 'against=[{0}/none/seed_0,{0}/none/seed_1]'".format(
+            tmp_path.as_posix()
+        ),
     ]
     # Settings with other test pairs are not compared.
     first, second = leave("a"), leave("b", "graph=none")
