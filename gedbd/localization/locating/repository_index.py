@@ -8,16 +8,16 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from gedbd.corpora.bug_report import Report
 from gedbd.io.files import UNFINISHED, replacing
@@ -165,54 +165,6 @@ def read_snapshot(file: Path, current: Header | None = None) -> Snapshot | None:
     return Snapshot(header, history)
 
 
-class IndexFolder:
-    """Stores the states of one index. Only writing requires the lock.
-
-    ``settings`` are the options that the content depends on, as plain values.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.path = folder
-        self._settings = dict(settings)
-
-    def lock(self) -> BaseFileLock:
-        """The lock, not acquired. The system releases it when the process ends."""
-        self.path.mkdir(0o700, parents=True, exist_ok=True)
-        return FileLock(self.path / LOCK)
-
-    def read(self, current: Header) -> tuple[Snapshot | None, tuple[str, ...]]:
-        """The stored state, or None if there is none or it is current; and warnings about an unusable one."""
-        try:
-            stored = read_snapshot(self.path / SNAPSHOT, current)
-        except DamagedSnapshotError as error:
-            return None, (f"{error}: all commits are read again",)
-        if stored is None or stored.header.serves(self._settings):
-            return stored, ()
-        return None, ("the index was built with other options or by another version: all commits are read again",)
-
-    def best_start(self, history: ChangeHistory) -> ChangeHistory:
-        """The start of an update: the history, or that of an interrupted update if it has more commits."""
-        try:
-            unfinished = read_snapshot(self.path / CHECKPOINT)
-        except DamagedSnapshotError:
-            return history
-        if unfinished is None or not unfinished.header.serves(self._settings):
-            return history
-        return max(history, unfinished.history, key=len)
-
-    def checkpoint(self, commit: str, history: ChangeHistory) -> None:
-        """Stores the commits read so far by an update to a commit."""
-        header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
-        write_snapshot(self.path / CHECKPOINT, Snapshot(header, history))
-
-    def store(self, snapshot: Snapshot) -> None:
-        """Replaces the stored state, and deletes the checkpoint and files of killed processes."""
-        write_snapshot(self.path / SNAPSHOT, snapshot)
-        (self.path / CHECKPOINT).unlink(missing_ok=True)
-        for file in self.path.glob(f".*{UNFINISHED}*"):
-            file.unlink(missing_ok=True)
-
-
 NO_SHARED_WORD = "no commit shares a word with the report, so the order means little"
 OTHER_HISTORY = "the ranker was trained on another repository: no training report refers to a commit of this one"
 
@@ -330,7 +282,7 @@ class RepositoryIndex:
         self._is_checked = False  # whether the ranker was compared with the history
         self._updating = threading.Lock()
         self._ranking = threading.Lock()  # queries build look-up tables of the history at first use
-        self._store = IndexFolder(folder, limits._asdict())
+        self._settings = limits._asdict()
 
     def __len__(self) -> int:
         return len(self._state.history)
@@ -419,8 +371,9 @@ class RepositoryIndex:
             warnings = self._load()
             if self._has_all(commit):
                 return Update(warnings=warnings)
-            try:
-                with self._store.lock().acquire(timeout=-1 if wait or not self.commit else 0):
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            try:  # the system releases the lock when the process ends
+                with FileLock(self.folder / LOCK).acquire(timeout=-1 if wait or not self.commit else 0):
                     return self._update_locked(commit, warnings)
             except Timeout:
                 warning = f"another process is updating the index: this answer is as of commit {self.commit[:12]}"
@@ -431,19 +384,36 @@ class RepositoryIndex:
         return self.commit == commit and not self._state.header.num_missing
 
     def _load(self) -> tuple[str, ...]:
-        """Loads the stored state if it differs; returns warnings."""
-        stored, warnings = self._store.read(self._state.header)
+        """Loads the stored state if it differs; returns warnings about one that cannot be used."""
+        try:
+            stored = read_snapshot(self.folder / SNAPSHOT, self._state.header)
+        except DamagedSnapshotError as error:
+            return (f"{error}: all commits are read again",)
+        if stored is not None and not stored.header.serves(self._settings):
+            return ("the index was built with other options or by another version: all commits are read again",)
         self._state = stored or self._state
-        return warnings
+        return ()
 
     def _update_locked(self, commit: str, warnings: tuple[str, ...]) -> Update:
         """Updates the stored index, under the lock."""
         self._load()  # another process may have updated it before the lock was acquired
         if self._has_all(commit):
             return Update(warnings=warnings)
-        start = self._store.best_start(self.history)
-        snapshot, update = update_history(self.git, commit, start, self.limits, partial(self._store.checkpoint, commit))
+        start = self.history
+        with suppress(DamagedSnapshotError):
+            unfinished = read_snapshot(self.folder / CHECKPOINT)  # of an interrupted update
+            if unfinished is not None and unfinished.header.serves(self._settings):
+                start = max(start, unfinished.history, key=len)
+
+        def checkpoint(history: ChangeHistory) -> None:
+            header = Header(commit, self._settings, is_complete=False, num_commits=len(history))
+            write_snapshot(self.folder / CHECKPOINT, Snapshot(header, history))
+
+        snapshot, update = update_history(self.git, commit, start, self.limits, checkpoint)
         if self.commit != commit or update.num_added or update.num_removed:
-            self._store.store(snapshot)
+            write_snapshot(self.folder / SNAPSHOT, snapshot)
+            (self.folder / CHECKPOINT).unlink(missing_ok=True)
+            for file in self.folder.glob(f".*{UNFINISHED}*"):  # of killed processes
+                file.unlink(missing_ok=True)
             self._state = snapshot
         return update._replace(warnings=(*warnings, *update.warnings))
