@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pandas as pd
@@ -133,8 +134,13 @@ def test_settings_that_make_no_text_are_refused(changed, message):
 
 
 def test_budgets_that_leave_nothing_to_the_description_are_refused(tokenizer):
-    with pytest.raises(ValueError, match=r"take up to \d+ of the 30 tokens .*, 8 are needed for description: lower"):
+    budgets = r"take up to (\d+) of the {} tokens .*, 8 are needed for description: lower"
+    with pytest.raises(ValueError, match=budgets.format(30)) as refused:
         maker()(table(REPORT), tokenizer, 32)
+    taken = int(re.search(budgets.format(30), str(refused.value))[1])
+    with pytest.raises(ValueError, match=budgets.format(taken + 7)):
+        maker()(table(REPORT), tokenizer, taken + 7 + 2)  # two special tokens
+    assert maker()(table(REPORT), tokenizer, taken + 8 + 2)
     tokenizer_like = type("Slow", (), {"is_fast": False, "name_or_path": "slow"})()
     with pytest.raises(ValueError, match="needs a fast tokenizer"):
         maker()(table(REPORT), tokenizer_like, 128)
