@@ -211,6 +211,13 @@ def test_page_numbers_serve_where_links_were_taken_away(gitlab):
 EXPECTED = [f"MAIL-{n}" for n in range(1, 6)]
 
 
+def test_the_old_search_goes_by_offset(jira):
+    pages = jira.whole()
+    assert list(jira.by_key(pages)) == EXPECTED
+    cursors = [{"start": 2, "total": 5}, {"start": 4, "total": 5}, None]
+    assert [(page.size, page.total, page.next) for page in pages] == list(zip([2, 2, 1], [5] * 3, cursors, strict=True))
+
+
 @pytest.fixture
 def cloud(jira, reply):
     """The same issues behind Jira Cloud's search."""
