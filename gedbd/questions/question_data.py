@@ -48,12 +48,12 @@ class QuestionsDataModule(RetrievalData):
     Args:
         questions: N questions.
         pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor.
-        group: See ``RetrievalData``, as for the next one.
+        group: ``(N,)`` duplicate group of each question, for evaluation.
         parts: ``(N,)`` part of each question.
         negatives: Which non-duplicates training compares with.
         batch_size: Pairs of a step.
         seed: Of the order and of drawn non-duplicates.
-        queries: See ``RetrievalData``, as for the next one.
+        queries: What is ranked in each part, by protocol.
         evaluated: Parts that a test scores.
         tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
 

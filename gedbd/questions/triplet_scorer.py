@@ -24,9 +24,9 @@ class TripletScorer(Scorer):
         vectors: Of title and body.
         loss: The loss.
         tags: Vectors of tags; None to read the text alone.
-        head: The projection, see ``make_head``, as for the next one.
+        head: The kind of projection, see ``make_head``.
         dim: Size of the projected vectors of ``head=sigmoid``.
-        negatives: See ``Negatives``, as for the next two.
+        negatives: How non-duplicates are chosen, see ``Negatives``.
         alpha: The least similarity of buckets.
         neighbours: How many nearest non-duplicates are drawn from.
         lr: Learning rate.
