@@ -136,7 +136,8 @@ def test_tables_show_the_metrics_of_a_task_of_ones_own(tmp_path, capsys):
     summarise_seeds(tmp_path, open_console())
     header, _, row = capsys.readouterr().out.rstrip().splitlines()[-3:]
     assert header.split() == ["method", "accuracy", "val", "value"]
-    assert row.split()[:2] == ["mine", "0.500"]
+    # Student's t of one degree of freedom is 12.706, the standard error of 0.25 and 0.75 is 0.25.
+    assert row.split()[:4] == ["mine", "0.500", "±", "3.177"]
     assert shown_metrics({"f1": 0.5, "own": 0.25, "mrr": 0.75}) == ["f1", "mrr"]
 
 
