@@ -1,11 +1,7 @@
 """Feedback of people: the file that keeps it, and the labels that training reads from it."""
 
-import os
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,16 +16,6 @@ from gedbd.sampling.splits import GroupSplit, PairSplit, TimeSplit, split_corpus
 
 STORED = Report(issue_id="7", title="Mail is lost")
 PASTED = Report(title="Mail is lost", description="Since today.", component="Inbox")
-WRITER = """
-import sys
-from pathlib import Path
-from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
-from gedbd.corpora.bug_report import Report
-feedback = FeedbackStore(Path(sys.argv[1]))
-for number in range(10_000):
-    feedback.record(FeedbackEvent(Report(issue_id=f"{sys.argv[2]}-{number}"), "1", "accept", "api"))
-    print(number, flush=True)
-"""
 
 
 @pytest.fixture
@@ -101,22 +87,6 @@ def test_many_threads_and_two_connections_lose_nothing(feedback, tmp_path):
         )
     assert sum(new) == 20
     assert len(said(tmp_path)) == 20
-
-
-@pytest.mark.integration
-def test_what_was_acknowledged_outlives_a_kill(tmp_path):
-    expected = set()
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    for round_number in range(2):
-        command = [sys.executable, "-c", WRITER, str(tmp_path), str(round_number)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
-            for _ in range(5):
-                number = int(writer.stdout.readline())
-                expected.add(f"id:{round_number}-{number}")
-            writer.send_signal(signal.SIGKILL)
-    assert expected <= {subject for subject, _, _ in said(tmp_path)}
-    with sqlite3.connect(tmp_path / FEEDBACK_FILE) as store:
-        assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 # Rows 0 to 11; training is 0 to 7, validation 8 and 9, test 10 and 11. Groups: {0, 1}, {2, 3}, {6, 8}, {7, 10}.

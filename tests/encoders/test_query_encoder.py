@@ -66,7 +66,7 @@ def test_a_stored_tokenizer_gives_the_tokens_of_transformers(tmp_path, architect
     assert (ours[1] == theirs[1]).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"prefix": "query: "}, {"pooling": "cls"}])
+@pytest.mark.parametrize("options", [{"prefix": "query: "}, {"pooling": "cls"}])
 def test_an_untrained_encoder_gives_the_same_vectors_without_its_projection(tmp_path, options):
     encoder = tiny(**options) if "pooling" not in options else load_tiny_encoder("tiny", "cls", 8, 20, 16, 1, 0.0, 0)
     converted = convert(tmp_path / "encoder", encoder)
