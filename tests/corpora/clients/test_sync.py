@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 from contextlib import closing
 from functools import partial
@@ -60,20 +59,6 @@ def test_new_changed_and_duplicate_reports_are_counted(call, first, github):
     counts = {"new": 1, "changed": 2, "removed": 0, "marked_as_duplicates": 1, "reports": 8}
     assert json.loads(call("--index=mine", *first[1:], "--json")) == {"index": "mine"} | counts
     assert stored() == {str(number) for number in range(1, 9)}
-
-
-def test_an_index_of_another_tracker_is_replaced_only_if_asked(call, first, github, monkeypatch):
-    monkeypatch.setattr(index_building, "MIN_MISSING", 4)
-    call(*first, "quiet=true")
-    for issue in github.issues:
-        issue |= {"number": 100 + issue["number"]}
-    shutil.rmtree(Path("mine") / TRACKER)
-    with pytest.raises(
-        CommandError, match=r"7 of its 7 reports are not .* another index=; to go on, set replace=true$"
-    ):
-        call(*first)
-    printed = call(*first, "replace=true", "-q")
-    assert printed == "mine: 7 new, 0 changed, 7 removed, 0 marked as duplicates; 7 reports\n"
 
 
 def test_new_reports_are_located(call, first, github, tmp_path):
