@@ -26,10 +26,6 @@ with command.sigterm_as_interrupt():
 """
 
 
-def test_what_the_task_returns_is_handed_on():
-    assert command("describe")(lambda cfg: 0.75)(EMPTY) == 0.75
-
-
 def test_a_value_error_becomes_one_line_and_a_status():
     def task(cfg):
         raise ValueError("reports.csv, row 3: no date\ninternals")

@@ -74,7 +74,7 @@ def test_older_candidates_of_test_reports_are_counted_apart():
 
 
 @pytest.mark.parametrize("split", LEAK_FREE, ids=lambda split: type(split).__name__)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_these_splits_do_not_leak(corpus, split, seed):
     pairs = PairSampler(2.0, random_negatives=100, seed=seed).sample(corpus, split).table
     audit = audit_leak(pairs, split_corpus(split, corpus), corpus.group)
@@ -86,7 +86,7 @@ def test_these_splits_do_not_leak(corpus, split, seed):
     assert leak_warning(audit) is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_shuffled_pairs_leak_what_chains_of_them_reach(corpus, seed):
     split = PairSplit(seed=seed)
     pairs = PairSampler(1.0, seed=seed).sample(corpus, split).table

@@ -16,11 +16,9 @@ from gedbd.evaluation.result_tables import (
     WITH_GRAPH,
     compare_methods,
     compare_rankings,
-    conclude,
     example_pairs,
     verdict_on_pairs,
 )
-from gedbd.evaluation.significance import Comparison
 from gedbd.retrieval.ranking_tasks import EarlierReports, rank
 
 
@@ -119,11 +117,3 @@ def test_differences_that_are_shown_and_that_are_not():
     equal = "frozen encoder 0.889: not significant, +0.000 [+0.000, +0.000]"
     assert verdict(right=8, frozen_right=8)[2] == equal
     assert len(verdict(10, 10, {"bm25": "score"})) == 2  # a baseline is compared with always duplicate alone
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [(0.01, 0.2, "better"), (-0.2, -0.01, "worse")] + [(low, 0.1, "not significant") for low in (-0.1, 0.0)],
-)
-def test_the_interval_decides(low, high, said):
-    assert conclude(Comparison(0.5, 0.4, 0.1, low, high, 0.01)) == said

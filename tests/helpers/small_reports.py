@@ -1,8 +1,11 @@
 """Small random trackers for the tests beside."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
@@ -84,6 +87,14 @@ def stored(features: ReportFeatures, count: int | None = None) -> FeatureStore:
     store = FeatureStore(features.vectors.shape[1])
     store.add(features.take(list(range(len(features) if count is None else count))))
     return store
+
+
+def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corpus:
+    """A corpus whose reports have such values in some columns."""
+    corpus = make_corpus(range(len(next(iter(columns.values())))))
+    for name, values in columns.items():
+        corpus.reports[name] = list(values)
+    return corpus
 
 
 class PrecomputedScores(Scorer):

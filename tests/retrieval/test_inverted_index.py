@@ -32,20 +32,13 @@ def random_texts(seed, count):
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_texts_score_as_in_bm25s(seed):
     texts = random_texts(seed, 200)
     vocabulary, index = build(texts)
     for query in [*texts[:20], *random_texts(seed + 50, 20), ["w1", "unknown", "w1", "other"]]:
         scores = index.scores(vocabulary([query], learn=False)[0])
         np.testing.assert_array_equal(scores, theirs(texts, query))
-
-
-def test_a_score_worked_out_by_hand():
-    # two texts of one and three words, "a" in one of them: idf log 2, tf 1, norm 1.5 (.25 + .75 / 2)
-    vocabulary, index = build([["a"], ["b", "b", "c"]])
-    scores = index.scores(vocabulary([["a"]], learn=False)[0])
-    assert scores.tolist() == pytest.approx([np.log(2) / (1 + 1.5 * (0.25 + 0.75 / 2)), 0])
 
 
 @pytest.mark.parametrize("before", [0, 1, 2, 100, TAIL, TAIL + 1, TAIL + 88])

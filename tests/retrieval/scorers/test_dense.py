@@ -52,10 +52,6 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return np.array([[one @ two / np.sqrt((one @ one) * (two @ two)) for two in vectors] for one in vectors])
 
 
-def pooled(texts: list[str], encoder: LoadedEncoder, cache_dir: Path) -> np.ndarray:
-    return LoadedEncoder(encoder.model, encoder.tokenizer, encoder.max_tokens, cache_dir=cache_dir).pool(texts)
-
-
 def plain_vectors(encoder: LoadedEncoder, projected: bool) -> np.ndarray:
     """One text at a time, ``(N, hidden)`` or ``(N, D)``."""
     model = encoder.model.eval()
@@ -74,7 +70,6 @@ def test_scores_are_cosines_of_the_untrained_encoders_vectors(corpus, tmp_path):
     baseline.fit(inputs_of(corpus))
     found = baseline.scores(np.arange(6))
     assert found.shape == (6, 6)
-    np.testing.assert_allclose(found, cosines(pooled(TEXTS, encoder, tmp_path / "afresh")), atol=1e-5)
     np.testing.assert_allclose(found, cosines(plain_vectors(encoder, projected=False)), atol=1e-5)
     assert found[0, 4] == pytest.approx(1, abs=1e-6)
     assert found[0, 2] < 0.999

@@ -1,10 +1,10 @@
 import itertools
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import filled
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.rep import INITIAL_WEIGHTS, Bm25F, Rep
@@ -23,13 +23,6 @@ REPORTS = [
     ("slow", "print the page", ["slow"], ["print", "page"]),
 ]
 TITLES, DESCRIPTIONS, TITLE_WORDS, DESCRIPTION_WORDS = (list(column) for column in zip(*REPORTS, strict=True))
-
-
-def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corpus:
-    corpus = make_corpus(range(len(next(iter(columns.values())))))
-    for name, values in columns.items():
-        corpus.reports[name] = list(values)
-    return corpus
 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:

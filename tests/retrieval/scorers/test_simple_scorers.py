@@ -1,8 +1,7 @@
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import filled
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, products
@@ -62,13 +61,6 @@ def test_a_known_group_is_named_after_its_oldest_report(pairs, expected):
 
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
-
-
-def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corpus:
-    corpus = make_corpus(range(len(next(iter(columns.values())))))
-    for name, values in columns.items():
-        corpus.reports[name] = list(values)
-    return corpus
 
 
 def scores_of(baseline: FieldAgreement | Recency, corpus: Corpus) -> np.ndarray:
