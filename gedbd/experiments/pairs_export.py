@@ -178,7 +178,9 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
             ({"_id": id_, "title": t, "text": d, "metadata": {"created_at": day}} for id_, t, d, day in documents),
         )
         asked = own["queries"]["id"].drop_duplicates()
-        _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": _query(text.loc[query])} for query in asked))
+        # As BEIR's encoders join title and text of a document.
+        words = (text["title"] + " " + text["description"]).str.strip()
+        _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": words[query]} for query in asked))
         for part, split in SPLITS.items():
             of_part = {name: table[table["part"] == part] for name, table in own.items()}
             if of_part["queries"].empty:
@@ -195,11 +197,6 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
         write_text(fresh / "README.md", written)
     counts = {"documents": len(reports), "queries": len(asked), "relevant": len(own["relevant"])}
     print_line(console, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
-
-
-def _query(report: pd.Series) -> str:
-    """The text of a query, as BEIR's encoders join title and text of a document."""
-    return f"{report['title']} {report['description']}".strip()
 
 
 def _write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:

@@ -267,22 +267,20 @@ def continuation_message(arguments: list[str], folder: Path, several: str | None
 
     ``several`` is the option that names the folder of several runs: these continue with the same command.
     """
-    command = ["gedbd", "train"]
     if folder.is_relative_to(Path.cwd()):
         folder = folder.relative_to(Path.cwd())
-    if several:
-        kept = [word for word in arguments if not word.startswith(f"{several}=")]
-        saved = f"interrupted; finished runs and the last epoch of the others are saved in {folder}; resume with:"
-        return f"{saved}\n  {shlex.join([*command, *kept, _option(several, folder)])}"
-    kept = [word for word in arguments if not word.startswith("ckpt_path=")]
     checkpoint = folder / "checkpoints" / "last.ckpt"
-    if not checkpoint.is_file():
-        saved = "interrupted before the end of the first epoch, so there is no checkpoint; start again with:"
-        return f"{saved}\n  {shlex.join([*command, *kept])}"
-    saved = f"interrupted; the last finished epoch is saved in {checkpoint}; resume with:"
-    return f"{saved}\n  {shlex.join([*command, *kept, _option('ckpt_path', checkpoint)])}"
-
-
-def _option(key: str, value: Path) -> str:
-    text = str(value)
-    return f"{key}={text}" if PLAIN_VALUE.fullmatch(text) else f"{key}={quoted_text(text)}"
+    option, path = (several, folder) if several else ("ckpt_path", checkpoint)
+    command = ["gedbd", "train", *(word for word in arguments if not word.startswith(f"{option}="))]
+    if several:
+        saved = f"finished runs and the last epoch of the others are saved in {folder}; resume with:"
+    elif checkpoint.is_file():
+        saved = f"the last finished epoch is saved in {checkpoint}; resume with:"
+    else:
+        return (
+            "interrupted before the end of the first epoch, so there is no checkpoint; start again with:\n "
+            f" {shlex.join(command)}"
+        )
+    text = str(path)
+    value = text if PLAIN_VALUE.fullmatch(text) else quoted_text(text)
+    return f"interrupted; {saved}\n  {shlex.join([*command, f'{option}={value}'])}"

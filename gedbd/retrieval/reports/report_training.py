@@ -258,17 +258,14 @@ class RankerOnTop:
             ValueError: If the training part has no query to learn from.
         """
         if self._fitted is None:
-            self._fitted = self._fit()
+            untrained = ReportHistory.of_corpus(self.corpus, self.untrained)
+            examples = list(untrained.replay(self._queries(untrained, TRAIN), "learn to rank"))
+            self._fitted = untrained, fit_ranker(examples, self.options)
         history, ranker = self._fitted
         queries = self._queries(history, VAL)
         replayed = history.with_vectors(vectors).replay(queries, "rank validation")
         reciprocal = np.array([_reciprocal_rank(ranker, query) for query in replayed])
         return {"ranker_rr@10": float((reciprocal >= 0.1).mean()), "ranker_mrr": float(reciprocal.mean())}
-
-    def _fit(self) -> tuple[ReportHistory, ReportRanker]:
-        history = ReportHistory.of_corpus(self.corpus, self.untrained)
-        examples = list(history.replay(self._queries(history, TRAIN), "learn to rank"))
-        return history, fit_ranker(examples, self.options)
 
     def _queries(self, history: ReportHistory, part: int) -> np.ndarray:
         is_of_part = self.parts[history.duplicates] == part
