@@ -66,14 +66,14 @@ def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -
     if trainer.num_nodes == 1 or trainer.local_rank or not isinstance(environment, LightningEnvironment):
         return []
     address = os.environ.get("MASTER_ADDR", socket.gethostname())
-    place = f"{address}:{environment.main_port}"
+    endpoint = f"{address}:{environment.main_port}"
     if trainer.node_rank:
-        return [f"machine {trainer.node_rank} of {trainer.num_nodes} waits for the first one at {place}"]
+        return [f"machine {trainer.node_rank} of {trainer.num_nodes} waits for the first one at {endpoint}"]
     ranks = ", ".join(map(str, range(1, trainer.num_nodes)))
     kept = [word for word in arguments if not word.startswith("hydra.run.dir=")]
     command = shlex.join(["gedbd", "train", *kept, f"hydra.run.dir={folder.absolute()}"])
     variables = f"MASTER_ADDR={address} MASTER_PORT={environment.main_port}"
-    first_words = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {place}; start each"
+    first_words = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {endpoint}; start each"
     return [f"{first_words}, with NODE_RANK={ranks} and the same files:", f"  {variables} NODE_RANK=1 {command}"]
 
 
