@@ -121,7 +121,7 @@ def test_descriptions_come_from_comments_docstrings_and_other_options(tmp_path):
 
 def test_docstrings_are_found_through_imports_methods_and_references():
     assert parameters_of("hydra_plugins.gedbd.optuna_sweeper.OptunaSweeper") is not None
-    assert "window_days" in parameters_of("gedbd.retrieval.ranking_tasks.EarlierReports.find")
+    assert "top_k" in parameters_of("gedbd.api.report_index.Index.search")
     whole = parameters_of("gedbd.encoders.loaded_encoder.TextEncoder")["pooling"]
     assert parameters_of("gedbd.encoders.loaded_encoder.load_encoder")["pooling"] == whole
     assert parameters_of("pytorch_lightning.Trainer") == {}

@@ -68,6 +68,11 @@ def test_search_says_what_the_replay_said(tmp_path, reader):
             assert [one.probability for one in matches[:count]] == pytest.approx(expected[:count], abs=1e-6)
 
 
+def test_words_of_most_reports_explain_nothing(index):
+    # All reports say that something is lost when something is opened.
+    assert index.search(index.get("3"))[0].explanation.terms == ("mail",)
+
+
 def test_a_query_without_a_date_is_as_recent_as_the_newest_report_that_has_one(index):
     newest = some_report(19).created_at
     index.add([some_report(40, created_at=None, component="")])
