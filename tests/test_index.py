@@ -69,7 +69,7 @@ def check_reading(index):
     """A stored report that comes in again is read like the stored one."""
     stored = vectors(index)
     for one in ("1001", "1077", "2248", "2395"):
-        (vector,) = index.encode(as_table([index.get(one)]))
+        (vector,) = index.store.model.encode(as_table([index.get(one)]))
         np.testing.assert_allclose(vector, stored[one], atol=1e-5)
         assert float(vector @ stored[one]) == pytest.approx(1, abs=1e-4)
 
@@ -164,7 +164,7 @@ def test_texts_of_fields_are_read_like_the_stored_ones(run, update):
     run("backtest", "dataset=csv", *tracker, *options)
     assert update("fields", "run=tested_fields") == (425, 0, 0, 0)
     index = opened("fields")
-    assert index.encode.text.cleaning.shared == {"please fill in the form"}
+    assert index.store.model.encode.text.cleaning.shared == {"please fill in the form"}
     check_reading(index)
     tracker = demo("forms.csv", **changes, **{"2395": ("Title", "Please fill in the form")})
     assert update("fields", "run=tested_fields", *tracker) == (0, 1, 424, 0)
@@ -179,7 +179,7 @@ def test_another_backend_reads_queries_like_the_stored_reports(update, backend, 
     assert update(f"by_{backend}", "run=tested", f"backend={backend}") == (425, 0, 0, 0)
     assert update(f"by_{backend}", "run=tested", f"backend={backend}") == (0, 0, 425, 0)
     index = opened(f"by_{backend}")
-    assert type(index.encode.encoder).__name__ == encoder
+    assert type(index.store.model.encode.encoder).__name__ == encoder
     check_reading(index)
     index.add([Report("zebra stripes", issue_id="z")])
     assert index.search(Report("zebra stripes"))[0].best.issue_id == "z"
