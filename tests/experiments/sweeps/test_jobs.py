@@ -45,7 +45,7 @@ def fake_sweep(sweep, tmp_path, monkeypatch):
     quiet = {"defaults": ["_self_", *({f"override hydra/{name}_logging": "none"} for name in ("job", "hydra"))]}
     (tmp_path / "fake.yaml").write_text(OmegaConf.to_yaml(OmegaConf.merge(quiet, options, hydra_section)))
     monkeypatch.setenv("FAKE_CONFIG", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{Path(__file__).parent}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{Path(fake_jobs.__file__).parent}")
 
     def run(*options, **endings):
         monkeypatch.setenv("FAKE_ENDINGS", json.dumps(endings))
