@@ -69,7 +69,7 @@ def test_a_backtest_leaves_a_ranker_its_figure_and_a_page(run):
     counts = pd.read_csv(folder / "counts.csv").set_index("what")["number"]
     assert counts["reports"] == 27
     assert counts["fixed by a commit"] == counts["with an inducing commit before them"] == 24
-    assert (counts["learnt from to measure"], counts["tested"]) == (12, 12)
+    assert (counts["older, used for training"], counts["tested"]) == (12, 12)
     page = (folder / "report.html").read_text()
     assert "gedbd locate-backtest repo=repo dataset=csv" in page
     assert 'href="https://bugs.example.org/24"' in page

@@ -1,4 +1,4 @@
-"""The commits of a repository in the form in which they are ranked, and what queries look up in them."""
+"""The commits of a repository as arrays, and the lookup tables that queries read."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.words import CodeWords
 
 UNKNOWN = -1
-# Assumed length of a file whose cut diff does not show what a commit added.
+# Assumed number of lines of a file whose diff was cut before the added lines.
 ASSUMED_LINES = 100
 MAX_LINES = 100_000
 MAX_RENAMES = 10  # through which the lines of a file are followed
-SEPARATOR = "\0"  # no path, word or id holds one
+SEPARATOR = "\0"  # occurs in no path, word or id
 
 
 class Owners(NamedTuple):
@@ -36,8 +36,8 @@ class FileLines:
     """The lines of one file, each as the row of the commit that it comes from.
 
     Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
-    first commit of the file if its diff was cut, or from an unknown one. Arrays are never changed in place, so that a
-    copy is independent.
+    first commit of the file if its diff was cut; otherwise their origin is unknown. Arrays are never changed in place,
+    so a copy is independent.
 
     Args:
         lines: ``(L,)`` int32, the initial lines: those of the file that this one was renamed from.
@@ -58,8 +58,8 @@ class FileLines:
             self.lines = np.empty(0, dtype=np.int32)
             return
         # The edits may reach lines that no earlier diff showed.
-        needed = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
-        self.lines = np.concatenate([self.lines, np.full(max(needed, 0), self._base, dtype=np.int32)])
+        num_missing = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
+        self.lines = np.concatenate([self.lines, np.full(max(num_missing, 0), self._base, dtype=np.int32)])
         pieces = []
         end = 0  # of the old lines copied so far
         for start, removed, added in edits.tolist():
@@ -86,7 +86,7 @@ class _KnownLines(NamedTuple):
 
 
 class ChangeIndex:
-    """Look-up tables of changes, each built at first use."""
+    """Lookup tables of a history, each built at first use."""
 
     def __init__(self, table: ChangeTable) -> None:
         self.table = table
@@ -98,7 +98,7 @@ class ChangeIndex:
         return int(np.searchsorted(self.table.row_commit, num_commits, side="left"))
 
     def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """Number of the first ``before`` commits with each word in message or diff, ``(W,) -> (W,)``."""
+        """Number of the first ``before`` commits whose message or diff contains each word, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
         counts = []
         for word in words.tolist():
@@ -107,7 +107,7 @@ class ChangeIndex:
         return np.array(counts, dtype=np.int64)
 
     def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """Number of paths with each word in the diffs of the first ``before`` commits, ``(W,) -> (W,)``."""
+        """Number of paths whose diffs in the first ``before`` commits contain each word, ``(W,) -> (W,)``."""
         num_rows = self.num_rows(before)
         rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
         return np.array([len(np.unique(self.table.row_path[word_rows])) for word_rows in rows], dtype=np.int64)
@@ -143,12 +143,12 @@ class ChangeIndex:
 
     @cached_property
     def is_test(self) -> np.ndarray:
-        """``(P,)`` bool, whether a path names tests."""
+        """``(P,)`` bool, whether each path belongs to tests."""
         return np.array([is_test(path) for path in self.table.paths], dtype=bool)
 
     @cached_property
     def is_source(self) -> np.ndarray:
-        """``(P,)`` bool, whether a path names source code."""
+        """``(P,)`` bool, whether each path is a source file."""
         return np.array([is_source(path) for path in self.table.paths], dtype=bool)
 
     @cached_property
@@ -172,7 +172,7 @@ class ChangeIndex:
         return np.asarray((last >= 0) & ~table.row_deleted[last] & (renamed <= last))
 
     def num_paths(self, num_rows: int) -> int:
-        """Number of paths of the first file rows: these are the first paths."""
+        """Number of distinct paths in the first file rows; paths are numbered in the order of their first row."""
         return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
 
     @cached_property
@@ -183,7 +183,7 @@ class ChangeIndex:
         return RaggedArray(starts, np.argsort(self.table.row_path, kind="stable"))
 
     def owners(self, path: int, num_changes: int) -> Owners:
-        """The commits of a file's lines after its first changes, in the order of ``rows_of_path``."""
+        """The commits that a file's lines come from after its first changes, in the order of ``rows_of_path``."""
         last = self._known.get(path)
         if last is not None and last.num_changes == num_changes:
             return last.owners
@@ -210,17 +210,17 @@ class ChangeIndex:
         return lines
 
     def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
-        """The lines of a path before the commit of any file row."""
+        """The lines of a path before the commit of a file row."""
         rows = self.rows_of_path[path]
         lines = FileLines()
-        # A renaming deletes the old path in the same commit, in an earlier or later row.
+        # A rename deletes the old path in the same commit, in an earlier or later row.
         for earlier in rows[self.table.row_commit[rows] < self.table.row_commit[row]].tolist():
             lines = self._changed(lines, earlier, depth)
         return lines.lines
 
 
 class ChangeQuery(NamedTuple):
-    """A report that changes are ranked for; without a date, it is created now."""
+    """A report as a query; without a date, all commits are before it."""
 
     title: str
     description: str
@@ -248,7 +248,7 @@ class ChangeHistory:
 
     @cached_property
     def index(self) -> ChangeIndex:
-        """What queries look up, built at first use."""
+        """The lookup tables, built at first use."""
         return ChangeIndex(self.table)
 
     def add(self, commits: pd.DataFrame, files: pd.DataFrame) -> None:
@@ -279,7 +279,7 @@ class ChangeHistory:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "ChangeHistory":
-        """The history that ``arrays`` was called on."""
+        """The history from the result of ``arrays``."""
         history = cls()
         history.ids = _decoded(arrays["ids"])
         history.created_at = arrays["created_at"]
@@ -296,7 +296,7 @@ class ChangeHistory:
 
 
 def in_utc(moment: pd.Timestamp) -> np.datetime64:
-    """A time in UTC to the microsecond; without a time zone it is taken as UTC."""
+    """A time in UTC to the microsecond; a time without a zone counts as UTC."""
     utc = moment if moment.tzinfo is None else moment.tz_convert(None)
     return utc.as_unit("us").to_datetime64()
 

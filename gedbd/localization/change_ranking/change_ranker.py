@@ -25,7 +25,7 @@ CONTENT_FREE = frozenset({*CONTENT_FREE_COLUMNS, *FILE_KINDS})
 
 
 class Suspect(NamedTuple):
-    """A commit that may have induced the bug of a report, or a file that the report may be about."""
+    """A commit that may have introduced the bug of a report, or a file that the report may be about."""
 
     row: int  # row of the commit, or of the path, in the history
     score: float  # comparable among the candidates of one query only
@@ -39,15 +39,15 @@ class ChangeRanker:
     """Scores all commits before a report by two rankers.
 
     The first scores the files that the report may concern; the softmax of the scores is the probability of each file.
-    The second scores commits by lexical scores, and by the lines of probable files that come from them: the commit that
-    wrote the lines which a fix changes introduced the bug.
+    The second scores commits by the words that they share with the report, and by the lines of probable files that come
+    from them: the commit that wrote the lines that a fix changes introduced the bug.
 
     Raises:
         ValueError: If the ranker of files reads an unknown feature.
 
     Attributes:
         names: Features of the ranker of commits.
-        extra: Those of them that are scores of further scorers.
+        extra: The names that are scores of further scorers.
     """
 
     def __init__(self, files: FeatureRanker, commits: FeatureRanker) -> None:
@@ -68,7 +68,7 @@ class ChangeRanker:
         return self.scores_of(query_features(history, query, fixes))
 
     def scores_of(self, features: QueryFeatures) -> np.ndarray:
-        """As ``scores``, from computed features."""
+        """Like ``scores``, from computed features."""
         rows, table = self._table(features)
         diff = features.scores["diff"].astype(np.float64)
         if not len(rows):
@@ -113,7 +113,7 @@ class ChangeRanker:
         return self.files.scores(files.columns(self.files.names))
 
     def file_probability(self, files: FileFeatures) -> np.ndarray:
-        """Probability of each file to be the one that a fix changes, ``(C,)``."""
+        """Probability that the fix changes each file, ``(C,)`` with sum 1."""
         return softmax(self.file_scores(files))
 
     def to_text(self) -> str:
@@ -122,7 +122,7 @@ class ChangeRanker:
 
     @classmethod
     def from_text(cls, text: str) -> "ChangeRanker":
-        """The ranker that ``to_text`` was called on; raises ValueError if the text is damaged."""
+        """Reads the text of ``to_text``; raises ValueError if it is damaged."""
         return read_ranker(
             text,
             "ranker of changes",
@@ -152,7 +152,7 @@ def _by_base_name(contributions: Mapping[str, float]) -> dict[str, float]:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Probabilities, ``(C,)``."""
+    """The exponentials of scores divided by their sum, ``(C,) -> (C,)``."""
     if not len(scores):
         return scores
     weights = np.exp(scores - scores.max())
@@ -169,6 +169,6 @@ def commit_table(
 
 
 def default_ranker() -> ChangeRanker:
-    """The ranker of repositories without one trained on their tracker, see ``default_ranker.md``."""
+    """The ranker for repositories that have none trained on their tracker, see ``default_ranker.md``."""
     text = (package_files("gedbd.localization.change_ranking") / DEFAULT).read_text(encoding="utf-8")
     return ChangeRanker.from_text(text)

@@ -38,7 +38,7 @@ class ChangeTable:
     message_words: RaggedArray  # for each commit ``(T, 2)`` int32: words of the message and their counts
     row_commit: np.ndarray  # ``(R,)`` int64, ascending
     row_path: np.ndarray  # ``(R,)`` int64, rows of ``paths``
-    row_old_path: np.ndarray  # ``(R,)`` int64, the path before a renaming, or -1
+    row_old_path: np.ndarray  # ``(R,)`` int64, the path before a rename, or -1
     row_deleted: np.ndarray  # ``(R,)`` bool
     row_shown: np.ndarray  # ``(R,)`` bool, whether the diff shows lines
     # for each file row ``(T, 4)`` int32: words of the diff, and their counts in added, removed and unchanged lines
@@ -64,7 +64,7 @@ class ChangeTable:
         )
 
     def take(self, commits: np.ndarray) -> "ChangeTable":
-        """The rows ``commits`` in this order."""
+        """The table of the rows ``commits``, in this order."""
         starts = np.searchsorted(self.row_commit, np.arange(len(self.numbers) + 1))
         by_commit = RaggedArray(starts, np.arange(len(self.row_commit)))
         rows = by_commit.take(commits)
@@ -103,7 +103,7 @@ class ChangeTable:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], paths: list[str]) -> "ChangeTable":
-        """The table that ``arrays`` was called on."""
+        """The table from the result of ``arrays``."""
         columns = {
             name: RaggedArray(arrays[f"{name}_starts"], arrays[name]) if f"{name}_starts" in arrays else arrays[name]
             for name in _column_names()
@@ -113,16 +113,16 @@ class ChangeTable:
 
 def empty_table() -> ChangeTable:
     """A table without commits."""
-    nothing = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     start = np.zeros(1, dtype=np.int64)
     return ChangeTable(
         numbers=np.empty((0, len(NUMBERS)), dtype=np.float32),
         message_words=RaggedArray(start, np.empty((0, 2), dtype=np.int32)),
-        row_commit=nothing,
-        row_path=nothing,
-        row_old_path=nothing,
-        row_deleted=nothing.astype(bool),
-        row_shown=nothing.astype(bool),
+        row_commit=empty,
+        row_path=empty,
+        row_old_path=empty,
+        row_deleted=empty.astype(bool),
+        row_shown=empty.astype(bool),
         row_words=RaggedArray(start, np.empty((0, 1 + len(LINES)), dtype=np.int32)),
         row_edits=RaggedArray(start, np.empty((0, 3), dtype=np.int32)),
         paths=[],
@@ -130,7 +130,7 @@ def empty_table() -> ChangeTable:
 
 
 def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vocabulary: Vocabulary) -> ChangeTable:
-    """Reads commits and their files, ``files`` in the order of the commits; new words are learned."""
+    """Reads commits and their files; adds new words to the vocabulary."""
 
     def numbers_of(text: str) -> np.ndarray:
         return vocabulary([words.of_text(text)], learn=True)[0]
@@ -161,17 +161,17 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     number: dict[str, int] = {}
     row_path = [number.setdefault(path, len(number)) for path in files["paths"]]
     row_old_path = [number.setdefault(row.old_path, len(number)) if row.old_path else -1 for row in diffs]
-    nothing = empty_table()
+    empty = empty_table()
     return ChangeTable(
         numbers=np.column_stack([*numbers, is_fix, test_share]).astype(np.float32),
-        message_words=RaggedArray.of(message_words, nothing.message_words.values),
+        message_words=RaggedArray.of(message_words, empty.message_words.values),
         row_commit=row_commit,
         row_path=np.array(row_path, dtype=np.int64),
         row_old_path=np.array(row_old_path, dtype=np.int64),
         row_deleted=np.array([row.is_deleted for row in diffs], dtype=bool),
         row_shown=np.array([row.has_hunks for row in diffs], dtype=bool),
-        row_words=RaggedArray.of(row_words, nothing.row_words.values),
-        row_edits=RaggedArray.of([row.edits for row in diffs], nothing.row_edits.values),
+        row_words=RaggedArray.of(row_words, empty.row_words.values),
+        row_edits=RaggedArray.of([row.edits for row in diffs], empty.row_edits.values),
         paths=list(number),
     )
 
@@ -193,11 +193,11 @@ class FileDiff(NamedTuple):
     removed: str  # text of the removed lines
     unchanged: str  # text of the lines around them, and of the sections in hunk headers
     # ``(E, 3)`` int32: position in the old file from 0, number of removed lines, number of added lines. Lines 5 and 6
-    # that become one line are 4, 2, 1
+    # that are replaced by one line are 4, 2, 1
     edits: np.ndarray
-    old_path: str  # the path before a renaming or copy, or empty
+    old_path: str  # the path before a rename or copy, or empty
     is_deleted: bool  # whether the file is deleted
-    has_hunks: bool  # whether the diff shows changed lines: not for binary files, nor if it was cut before the file
+    has_hunks: bool  # whether the diff shows changed lines; False for binary files, or if it was cut before the file
 
 
 def _column_names() -> list[str]:
@@ -205,7 +205,7 @@ def _column_names() -> list[str]:
 
 
 def read_file_diff(diff: str, path: str) -> FileDiff:
-    """Reads a diff of ``ChangeCorpus.files``, which may be cut off anywhere; ``path`` is that after the change."""
+    """Reads a diff of ``ChangeCorpus.files``, which may be cut off anywhere; ``path`` is the path after the change."""
     reader = DiffReader()
     texts: dict[str, list[str]] = {"+": [], "-": [], " ": []}
     edits: list[list[int]] = []
@@ -228,7 +228,7 @@ def read_file_diff(diff: str, path: str) -> FileDiff:
         if kind == NEW_HUNK:
             has_hunks = True
             texts[" "].append(reader.hunk.section)
-            # "-4,0" is behind line 4, at position 4; "-4,1" removes line 4, at position 3.
+            # "-4,0" is after line 4, at position 4; "-4,1" removes line 4, at position 3.
             position = max(reader.hunk.old_start - (reader.hunk.old_count > 0), 0)
         is_deleted = is_deleted or line == DELETED
         is_in_edit = is_in_edit and reader.is_in_hunk and kind != NEW_HUNK
@@ -244,6 +244,6 @@ def read_file_diff(diff: str, path: str) -> FileDiff:
 
 
 def _old_path(first_line: str, path: str) -> str:
-    """The path before a renaming: of ``diff --git a/x.c b/y.c``, x.c."""
+    """The path before a rename: ``x.c`` for ``diff --git a/x.c b/y.c``; empty without a rename."""
     old = first_line.removeprefix(HEADER).removesuffix(f" b/{path}")
     return old if len(old) < len(first_line) - len(HEADER) and old != path else ""

@@ -23,7 +23,7 @@ FOLDS = 4
 NOTHING = np.empty(0, dtype=np.int64)
 # Settings of boosted trees.
 SETTINGS: dict[str, Any] = {"feature_fraction": 0.5, "bagging_fraction": 0.7, "l2": 5.0, "truncation": 20}
-# Lowest probability of a file or hunk: those without evidence stay in the order of their commits.
+# Minimum probability of a file or hunk: those without evidence stay in the order of their commits.
 FLOOR = 1e-3
 
 
@@ -37,8 +37,8 @@ class ChangeTrainingOptions(ModelOptions):
     # whether the model of commits reads all features of the text; False for ``TEXT_BOUND`` alone
     ownership: bool = True
     extra: tuple[str, ...] = ()  # names of the scores of further scorers that the model of commits reads
-    # weight of reports whose inducing commits are new. A larger value ranks these higher, and those of the other
-    # reports, which are most, lower
+    # weight of reports whose inducing commits are new. A larger value ranks new inducing commits higher, and the
+    # others, the majority, lower
     new_weight: int = 5
 
 
@@ -46,7 +46,7 @@ class ChangeExample(NamedTuple):
     """A training example: the features and labels of a report."""
 
     features: QueryFeatures
-    is_fixed: np.ndarray  # ``(C,)`` which candidate files the fix changed
+    is_fixed: np.ndarray  # ``(C,)`` bool, whether the fix changed each candidate file
     inducing: np.ndarray  # rows of the earlier commits that introduced the bug
     is_new: bool  # whether no bug fixed before the report is known to come from one of these commits
     fixed: np.ndarray  # source files that existed before the report and that the fix changed, candidates or not
@@ -62,7 +62,7 @@ def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
 
 
 def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np.ndarray:
-    """The paths that exist after the first commits."""
+    """The paths of ``paths`` that exist after the first ``before`` commits."""
     exists = history.index.existing(history.index.num_rows(before))
     earlier = paths[paths < len(exists)]
     return np.asarray(earlier[exists[earlier]])
@@ -102,7 +102,7 @@ def fit_examples(examples: Sequence[ChangeExample], options: ChangeTrainingOptio
 def fit_files(
     examples: Sequence[ChangeExample], options: ChangeTrainingOptions, num_seeds: int | None = None
 ) -> FeatureRanker:
-    """Trains the ranker of files, see ``fit_examples``; ``num_seeds=None`` is that of the options."""
+    """Trains the ranker of files, see ``fit_examples``; ``num_seeds=None`` uses the number of the options."""
     usable = [example for example in examples if example.is_fixed.any() and not example.is_fixed.all()]
     if not usable:
         raise ValueError("a ranker of changes needs reports whose fixes changed source files that existed before them")
@@ -113,7 +113,7 @@ def fit_files(
 
 
 def history_of(corpus: ChangeCorpus) -> ChangeHistory:
-    """The commits of a corpus, with the rows of its table."""
+    """The history of a corpus; its rows are those of the corpus's table of commits."""
     history = ChangeHistory()
     history.add(corpus.commits.table, corpus.files.table)
     return history
@@ -128,11 +128,11 @@ def query_of(report: pd.Series) -> ChangeQuery:
 def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     """The fixed bugs of a corpus by the row of their report.
 
-    A fix is known from the later of the date of its last commit and the date of its report: a query, which reads fixes
-    known before it, never reads its own.
+    A fix becomes known at the date of its last commit or of its report, whichever is later. So a query, which reads
+    only fixes known before it, never reads its own.
 
     Raises:
-        ValueError: See ``Replay.examples``.
+        ValueError: The corpus has no reports, or no links to fixing and inducing commits.
     """
     table, fixing, _ = _links(corpus)
     ids = np.array(corpus.commits.table["id"])
@@ -161,7 +161,7 @@ def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], d
 
 
 class Replay:
-    """The history of a corpus as each of its reports finds it, and rankers that are trained on some of them.
+    """The features of each report of a corpus at its date, and rankers that are trained on some of the reports.
 
     Features and rankers are kept in memory: about 700 kB a report with 9,000 commits.
 
@@ -181,7 +181,7 @@ class Replay:
 
     @cached_property
     def fixes(self) -> KnownFixes | None:
-        """The fixed bugs of all reports, of which a query reads those before it."""
+        """The fixed bugs of all reports; a query reads those known before it. None without ``tracker``."""
         return KnownFixes(self.history, list(fixes_of(self.corpus).values())) if self.tracker else None
 
     def features(self, row: int, extra: Mapping[str, np.ndarray] | None = None) -> QueryFeatures:
@@ -203,7 +203,7 @@ class Replay:
         no reports, or no links to fixing and inducing commits.
         """
         table, fixing, inducing = _links(self.corpus)
-        known_at: dict[int, pd.Timestamp] = {}  # when each commit was first known to have induced a bug
+        known_at: dict[int, pd.Timestamp] = {}  # when each commit was first known to have introduced a bug
         for row, fix in fixes_of(self.corpus).items():
             for commit in inducing.get(row, NOTHING).tolist():
                 known_at[commit] = min(known_at.get(commit, fix.known_at), fix.known_at)
@@ -223,12 +223,12 @@ class Replay:
         return examples
 
     def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
-        """A ranker trained on reports; its model of files learns from all fixed reports up to the last of them.
+        """A ranker trained on reports; its model of files learns from all fixed reports up to the last query.
 
         Args:
             queries: ``(T,)`` rows of the reports, ascending.
             options: Options of the training; ``extra`` names the scorers.
-            extra: Fitted scorers of commits, whose scores are further features; equal for all rankers of a replay.
+            extra: Fitted scorers of commits, whose scores are further features; the same for all rankers of a replay.
         """
         key = (options, queries.tobytes())
         if key not in self._rankers:
@@ -254,7 +254,7 @@ class ChangeRankerScorer(Scorer):
 
     Args:
         replay: Features of the reports; several scorers may share it.
-        granularity: The table to rank.
+        granularity: Granularity of the ranked changes.
         options: Options of the training; their seed is the seed of the scorer.
         extra: Further fitted scorers of commits, by name, whose scores the ranker reads.
         parts: Scorer of hunks, fitted here; only needed to rank hunks.
@@ -298,27 +298,27 @@ class ChangeRankerScorer(Scorer):
 
     def _scores(self, row: int) -> np.ndarray:
         features = self.replay.features(row, scores_of(self.extra, row))
-        commits = self.ranker_.scores_of(features)
+        commit_scores = self.ranker_.scores_of(features)
         if self.granularity == "commit":
-            return _padded(commits, len(self.replay.history))
+            return _padded(commit_scores, len(self.replay.history))
         index = self.replay.history.index
-        num_rows = index.num_rows(len(commits))
+        num_rows = index.num_rows(len(commit_scores))
         probability = np.zeros(len(index.table.paths))
         probability[features.files.paths] = self.ranker_.file_probability(features.files)
         row_probability = probability[index.table.row_path[:num_rows]]
-        files = commits[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability)
+        file_scores = commit_scores[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability)
         if self.granularity == "file":
-            return _padded(files, len(self.replay.corpus.files.table))
+            return _padded(file_scores, len(self.replay.corpus.files.table))
         assert self.parts is not None
         hunk_file = self.replay.corpus.hunks.table["file"].to_numpy(dtype=np.int64)
-        count = int(np.searchsorted(hunk_file, len(files)))
-        words = np.maximum(self.parts.scores(np.array([row]))[0, :count], 0)
-        share = words / max(float(words.max(initial=0)), 1e-9)
-        return _padded(files[hunk_file[:count]] + np.log(FLOOR + share), len(hunk_file))
+        count = int(np.searchsorted(hunk_file, len(file_scores)))
+        hunk_scores = np.maximum(self.parts.scores(np.array([row]))[0, :count], 0)
+        share = hunk_scores / max(float(hunk_scores.max(initial=0)), 1e-9)
+        return _padded(file_scores[hunk_file[:count]] + np.log(FLOOR + share), len(hunk_file))
 
 
 def _padded(scores: np.ndarray, length: int) -> np.ndarray:
-    """Scores of the first documents, and a lower score for all others."""
+    """Pads the scores of the first documents with a lower score for all others."""
     padded = np.full(length, scores.min(initial=0) - 1)
     padded[: len(scores)] = scores
     return padded

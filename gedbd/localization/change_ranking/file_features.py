@@ -26,7 +26,7 @@ class KnownFix(NamedTuple):
 
 
 class KnownFixes:
-    """Fixed bugs of a repository in the order in which they became known; other commits than its own are left out."""
+    """Fixed bugs of a repository in the order in which they became known, without commits of other repositories."""
 
     def __init__(self, history: ChangeHistory, fixes: Sequence[KnownFix]) -> None:
         known_at = np.array([in_utc(fix.known_at) for fix in fixes], dtype="datetime64[us]")
@@ -53,7 +53,7 @@ class KnownFixes:
     def votes(self, report: ReportWords, moment: pd.Timestamp | None, num_paths: int) -> np.ndarray:
         """Scores of the first P paths by earlier fixes, ``(P,)``.
 
-        The sum, over the fixes that changed a file, of the similarity of the report / the root of the number of files
+        Sum over the fixes that changed a file: similarity of the report / square root of the number of changed files
         (SimiScore: Zhou, Zhang, Lo, "Where Should the Bugs Be Fixed?", ICSE 2012).
         """
         similarity = self._similarity(report, moment)
@@ -64,7 +64,7 @@ class KnownFixes:
         return np.bincount(changed[is_path], vote[is_path], num_paths).astype(np.float32)
 
     def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
-        """How many of the ``MAX_SIMILAR`` fixes before ``moment`` with the most similar reports changed each path.
+        """For each path, how many of the ``MAX_SIMILAR`` fixes before ``moment`` with the nearest reports changed it.
 
         Returns:
             ``(P,)``, up to the last path that a fix changed.
@@ -152,7 +152,7 @@ def file_features(
     """Features of the files that rank high in any score. Shares and ranks are among the existing files.
 
     ``matches`` are the scores of ``match_changes`` of the P paths that were changed before the report;
-    ``earlier_fixes`` are ``(P,)`` votes of earlier fixes, or None without a tracker.
+    ``earlier_fixes`` are the ``(P,)`` scores by earlier fixes, or None without a tracker.
     """
     index = history.index
     before = history.num_before(query.created_at)
@@ -186,7 +186,7 @@ def file_features(
 
 
 def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
-    """``FILE_KINDS`` but the size, of the P paths that the first commits changed, each ``(P,)``."""
+    """``FILE_KINDS`` except ``size`` of the P paths that the first ``before`` commits changed, each ``(P,)``."""
     index = history.index
     num_rows = index.num_rows(before)
     num_paths = index.num_paths(num_rows)
@@ -204,7 +204,7 @@ def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[
 
 
 def days_before(history: ChangeHistory, query: ChangeQuery, before: int) -> np.ndarray:
-    """Days from each of the n earlier commits to a report, or to the last commit if it has no date, ``(n,)``."""
+    """Days from each of the n earlier commits to the report, or to the last commit without a date, ``(n,)``."""
     dates = history.created_at[:before].astype(np.int64)  # seconds
     end = dates.max(initial=0) if query.created_at is None else query.created_at.timestamp()
     return np.asarray(np.maximum(end - dates, 0) / 86_400)
@@ -215,9 +215,9 @@ def changed_together(
 ) -> np.ndarray:
     """How often files were changed with the seed files, which match the report's words best, ``(P,)``.
 
-    Sum over the seed files of the squared ``lexical`` score, ``(P,)`` as a share of the best, times the mean, over
-    their latest changes before the report, of 1 / root of the number of the commit's files if the commit changed the
-    file too. Seeds are among the paths ``exists``; that the report names a file counts too.
+    Sum over the seed files of the squared ``lexical`` score, ``(P,)`` as a share of the best, times a mean over the
+    seed's latest changes: 1 / square root of the commit's number of files if the commit also changed the file, else 0.
+    Seeds are the paths of ``exists`` with the highest ``lexical`` score, plus 0.5 if the report names the file.
     """
     index = history.index
     scores = np.zeros(len(lexical))
@@ -241,7 +241,7 @@ def _neighbour_sums(values: np.ndarray, folders: np.ndarray, exists: np.ndarray)
 
 
 def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values as shares of the highest one, and log(1 + the number of higher values); NaN stays NaN."""
+    """Values as shares of the highest value, and log(1 + number of higher values); NaN stays NaN."""
     if not len(values) or np.isnan(values[0]):
         return values, values
     highest = float(values.max())
@@ -251,7 +251,7 @@ def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict[str, np.ndarray]:
-    """Which files the report names: by name, by qualified name, in stack traces."""
+    """Scores of the files that the report names by file name, by qualified name or in stack traces, each ``(P,)``."""
     scores = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
     for name in report.names:
         paths = _paths_of_name(index, name.name, num_paths)
@@ -276,12 +276,12 @@ def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict
 
 
 def _paths_of_name(index: ChangeIndex, name: str, num_paths: int) -> list[int]:
-    """The paths with a file name among the first ``num_paths``."""
+    """The paths, among the first ``num_paths``, that have a file name."""
     return [path for path in index.paths_of_name.get(name, []) if path < num_paths]
 
 
 def _paths_of_tail(index: ChangeIndex, tail: str, num_paths: int) -> list[int]:
-    """The paths that end with the parts of a tail, such as ``org/a/Parser``."""
+    """The paths that, without suffix, end with ``tail``, such as ``org/a/Parser``."""
     name = tail.rpartition("/")[2].lower()
     paths = _paths_of_name(index, name, num_paths)
     return [path for path in paths if f"/{index.table.paths[path].rpartition('.')[0]}".endswith(f"/{tail}")]

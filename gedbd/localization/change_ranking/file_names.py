@@ -1,6 +1,6 @@
 """Scores by the files of a change: whether the report names them, when they were last changed, and their number.
 
-A change is a commit, file or hunk; ``paths`` holds its changed paths, one a line.
+A change is a commit, file or hunk; ``paths`` holds its changed paths, one per line.
 """
 
 import re
@@ -18,11 +18,11 @@ from gedbd.text.words import PART, WORD, separate
 
 Names = Literal["compound", "any", "parts"]
 Hit = Literal["file", "method"]
-LONG_TRACE = 10  # frames further down weigh as much as this one
+MAX_FRAME_NUMBER = 10  # later frames have the weight of this frame
 
 
 class NameIndex:
-    """Which documents have a name, from the names of each document."""
+    """Maps each name to the documents that have it."""
 
     def __init__(self, names: Sequence[Collection[str]]) -> None:
         rows: dict[str, list[int]] = {}
@@ -32,7 +32,7 @@ class NameIndex:
         self._rows = {name: np.array(name_rows) for name, name_rows in rows.items()}
 
     def rows(self, name: str, before: int) -> np.ndarray:
-        """The documents with a name among the first ``before``, ascending."""
+        """The documents, among the first ``before``, that have a name, ascending."""
         rows = self._rows.get(name, np.empty(0, dtype=np.int64))
         return rows[: np.searchsorted(rows, before)]
 
@@ -42,7 +42,7 @@ class NameIndex:
         The weight of a name is log((n + 1) / (df + .5)) for n documents of which df have it; 1 without ``idf``.
         """
         total = np.zeros(before)
-        for name in sorted(set(names)):  # a fixed order, so that sums are equal to the bit
+        for name in sorted(set(names)):  # a fixed order, so that rounding is reproducible
             rows = self.rows(name, before)
             total[rows] += np.log((before + 1) / (len(rows) + 0.5)) if idf else 1
         return total
@@ -90,9 +90,9 @@ class FileNames(EarlierScorer):
 class StackTraceHits(EarlierScorer):
     """1 / i for the first frame i of the report's stack traces that the change touches, else 0.
 
-    Only frames of files that an earlier change touched are counted, not those of libraries. From the tenth on all weigh
-    1/10. Source of the weights: Wong et al., "Boosting Bug-Report-Oriented Fault Localization with Segmentation and
-    Stack-Trace Analysis", ICSME 2014.
+    Only frames of files that an earlier change touched are counted, not those of libraries. From the tenth frame on,
+    all have the weight 1/10. Source of the weights: Wong et al., "Boosting Bug-Report-Oriented Fault Localization with
+    Segmentation and Stack-Trace Analysis", ICSME 2014.
 
     Args:
         hit: ``file``: the change touches a file with the name of the frame's file or class. ``method``: it also
@@ -123,12 +123,12 @@ class StackTraceHits(EarlierScorer):
             number += 1
             if self.hit == "method":
                 rows = np.intersect1d(rows, self.methods_.rows(method, before), assume_unique=True)
-            scores[rows] = np.maximum(scores[rows], 1 / min(number, LONG_TRACE))
+            scores[rows] = np.maximum(scores[rows], 1 / min(number, MAX_FRAME_NUMBER))
         return scores
 
 
 class FileRecency(EarlierScorer):
-    """-log(1 + days from the last change of a file before the report to it); the maximum over the files of a change.
+    """-log(1 + days from the last earlier change of a file to the report); the maximum over the files of a change.
 
     A change without a path scores as if the first document had changed its file last; without dates, rows count as
     days.

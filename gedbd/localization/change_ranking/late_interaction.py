@@ -18,7 +18,7 @@ TEXTS_AT_ONCE = 1000
 SAMPLED_DOCUMENTS = 2000
 Precision = Literal["float16", "int8"]
 MIN_CLUSTERED_TOKENS = 200_000  # with fewer tokens, search is exhaustive
-TRAINING_TOKENS_A_CLUSTER = 50
+TRAINING_TOKENS_PER_CLUSTER = 50
 DOCUMENTS_AT_ONCE = 1000
 MAX_EXACT_TOKENS = 200_000  # scored at once: 100 MB with 128 dimensions
 INT8_SCALE = 127
@@ -37,10 +37,10 @@ class MaxSim(EarlierScorer):
 
     s(q, d) = sum over i of max over j of q_i . d_j. Source: Khattab and Zaharia, "ColBERT", SIGIR 2020.
 
-    A faiss index selects a shortlist of documents: each query token adds, to each document among its nearest tokens,
-    the largest cosine. The shortlist is scored exactly; other documents score 1 less than its lowest score. Below
-    200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits a dimension. With 46,000 documents of
-    128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8.
+    A faiss index selects a shortlist of documents: each query token finds its nearest tokens, and adds the largest
+    cosine to each of their documents. The shortlist is scored exactly; other documents score 1 less than its lowest
+    score. Below 200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits per dimension. With 46,000
+    documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8.
 
     Args:
         vectors: Computes the token vectors.
@@ -63,7 +63,7 @@ class MaxSim(EarlierScorer):
         if precision not in get_args(Precision):
             raise ValueError(f"MaxSim's precision={precision} is unknown: choose {', '.join(get_args(Precision))}")
         if min(shortlist, nearest, clusters_searched) < 1:
-            raise ValueError(f"MaxSim needs shortlist={shortlist}, nearest={nearest} and clusters of 1 or more")
+            raise ValueError(f"MaxSim: {shortlist=}, {nearest=} and {clusters_searched=} must be 1 or more")
         self.vectors = vectors
         self.shortlist = shortlist
         self.nearest = nearest
@@ -80,7 +80,7 @@ class MaxSim(EarlierScorer):
         self.index_ = self._index() if self.num_documents_ > self.shortlist else None
 
     def earlier_scores(self, row: int, before: int) -> np.ndarray:
-        """Sums of cosines; 1 below the lowest outside the shortlist; 0 for a query without tokens."""
+        """Sums of cosines; 1 below the lowest sum outside the shortlist; 0 for a query without tokens."""
         query = self.queries_[row]
         scores = np.zeros(before)
         shortlist = self._shortlist(query, before) if len(query) else np.empty(0, dtype=np.int64)
@@ -91,12 +91,12 @@ class MaxSim(EarlierScorer):
         return scores
 
     def _shortlist(self, query: np.ndarray, before: int) -> np.ndarray:
-        """The documents to score exactly, ascending; none without tokens."""
+        """The documents to score exactly, ascending, all with at least one token."""
         num_tokens = np.diff(self.starts_[: before + 1])
         if self.index_ is None or before <= self.shortlist:
             return np.flatnonzero(num_tokens)
         best = self._nearest_by_document(query, before)
-        # Stable: of equal sums the older document comes first.
+        # Stable: older documents come first among ties.
         order = np.argsort(-best, kind="stable")[: self.shortlist]
         return np.sort(order[best[order] > -np.inf])
 
@@ -147,7 +147,7 @@ class MaxSim(EarlierScorer):
             clusters = int(np.sqrt(total))
             index = faiss.index_factory(dim, f"IVF{clusters},SQ4", faiss.METRIC_INNER_PRODUCT)
             index.cp.seed = self.seed
-            index.train(self._sample(clusters * TRAINING_TOKENS_A_CLUSTER))
+            index.train(self._sample(clusters * TRAINING_TOKENS_PER_CLUSTER))
         starts = range(0, len(self.tokens_), DOCUMENTS_AT_ONCE)
         for start in track(starts, "index tokens", transient=True, disable=len(starts) < 2):
             index.add(self._read(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE])))
@@ -173,14 +173,14 @@ class MaxSim(EarlierScorer):
 
 
 class FrozenTokens:
-    """Unit vectors of the tokens of texts, without special tokens and the encoder's prefix; see ``TokenVectors``.
+    """Unit vectors of the tokens of texts, except special tokens and the encoder's prefix; see ``TokenVectors``.
 
     Args:
         encoder: Encoder whose last layer gives the vectors.
         text: How documents and queries become texts.
-        dim: Size D of the vectors: they are projected to the D directions of largest squared length (principal
-            components without centring, so that products stay close), learned from the first 2,000 documents. None, or
-            the size of the encoder or more: no projection.
+        dim: Size D of the vectors. They are projected to the first D principal components (without centring, so that
+            inner products stay close), learned from the first 2,000 documents. No projection if None, or if not below
+            the hidden size of the encoder.
     """
 
     def __init__(self, encoder: LoadedEncoder, text: Text, dim: int | None = 128) -> None:
@@ -205,7 +205,7 @@ class FrozenTokens:
         if self.dim is None or self.dim >= hidden:
             return None
         moments = np.zeros((hidden, hidden))
-        for vectors in self._last_layer(texts, "learn the directions of tokens"):
+        for vectors in self._last_layer(texts, "learn the projection of tokens"):
             unit = unit_rows(vectors)
             moments += unit.T @ unit
         _, directions = np.linalg.eigh(moments)  # eigenvalues ascend

@@ -20,18 +20,18 @@ from gedbd.retrieval.growing_arrays import list_positions
 
 # Scores of a commit by the files that the report may concern. A file has the probability p that the fix changes it, the
 # share s of its lines that come from the commit, and the rank r by p from 0. The text determines only p: most lines
-# come from imports and other large commits, which score high for any text. These features multiply the text by that
-# prior; ``TEXT_BOUND`` are those without it.
+# come from imports and other large commits, which score high for any text. These features multiply p by that prior;
+# ``TEXT_BOUND`` are the features without it.
 OWNERSHIP = (
     "lines",  # sum of p s: the probability that a line to be changed comes from the commit
     "lines_best_file",  # largest p s
-    "lines_flat",  # as lines, p replaced by its root
+    "lines_flat",  # as lines, with sqrt(p) instead of p
     "lines_log",  # sum of p log(1 + number of the commit's lines)
     "lines_by_rank",  # largest s / (1 + r)
     "lines_top_1",  # mean s in the most probable file
     "lines_top_3",
     "lines_top_10",
-    "lines_changes",  # as lines, with p from one score of files: its share of the best one to the power of 4
+    "lines_changes",  # as lines, with p from one score of files: (score / best score) ** 4
     "lines_changes_title",
     "lines_best_change",
     "lines_path",
@@ -115,10 +115,9 @@ def ownership_features(
 
 
 def feature_names(content_free: bool, extra: tuple[str, ...] = (), ownership: bool = True) -> tuple[str, ...]:
-    """The columns of ``feature_table``, with three for each of ``RANKED`` and of ``extra``, further scorers.
+    """The columns of ``feature_table``: three for each score of ``RANKED`` and of ``extra`` (further scorers).
 
-    ``content_free`` includes ``CONTENT_FREE_COLUMNS``; without ``ownership``, only ``TEXT_BOUND`` are left of the
-    others.
+    ``content_free`` adds ``CONTENT_FREE_COLUMNS``; without ``ownership``, ``TEXT_BOUND`` are the only other features.
     """
     names = []
     for name in (*((*OWNERSHIP, *LEXICAL) if ownership else TEXT_BOUND), *extra):
@@ -178,18 +177,18 @@ class QueryFeatures(NamedTuple):
 
 
 def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> QueryFeatures:
-    """The features of a query; commits and fixes after it have no influence."""
+    """The features of a query; ignores commits and fixes after it."""
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
     scores, path_scores = match_changes(history, report, before)
     num_paths = len(path_scores["path"])
-    votes = None if fixes is None else fixes.votes(report, query.created_at, num_paths)
-    scores |= _numbers(history, query, before)
-    files = file_features(history, query, report, path_scores, votes)
+    earlier_fixes = None if fixes is None else fixes.votes(report, query.created_at, num_paths)
+    scores |= _content_free_scores(history, query, before)
+    files = file_features(history, query, report, path_scores, earlier_fixes)
     return QueryFeatures(before, files, file_links(history, files.paths, before), scores)
 
 
-def _numbers(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
+def _content_free_scores(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
     """Features of the commits that do not depend on the text of the report."""
     numbers = {name: history.table.numbers[:before, column] for column, name in enumerate(NUMBERS)}
     for name in COUNTS:
@@ -230,7 +229,7 @@ def match_changes(
 
     Returns:
         Scores of the commits by name, each ``(n,)``; and of their P paths, each ``(P,)``: of all changes of a file
-        together, of its path and of its content. ``size`` is the logarithm of its number of words.
+        together, of its path and of its content. ``size`` is log(1 + number of words of the content).
     """
     index = history.index
     num_rows = index.num_rows(before)
@@ -260,7 +259,7 @@ def match_changes(
     files = Bm25Field(per_path(total), num_paths, all_fields, PATH_K1, PATH_B)
     files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
     file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
-    # Where diffs are cut, more words may be removed than added.
+    # If diffs are cut, more words may be removed than added.
     sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
     contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), all_fields, PATH_K1, PATH_B)
     of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, words_title)
@@ -268,13 +267,13 @@ def match_changes(
     distinct = list(dict.fromkeys([*report.words, *report.code]))
     for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
         rows, counts = index.row_words.find(number, num_rows)
-        both = counts.sum(axis=1)
-        of_rows.add(word, rows, both)
-        diffs.add(word, *grouped(row_commit[rows], both))
-        files.add(word, *paths_of(rows, both))
-        present = np.bincount(row_path[rows], counts[:, 0] - counts[:, 1], num_paths)
-        paths = np.flatnonzero(present > 0)
-        contents.add(word, paths, np.minimum(present[paths], MAX_CONTENT_COUNT))
+        row_counts = counts.sum(axis=1)
+        of_rows.add(word, rows, row_counts)
+        diffs.add(word, *grouped(row_commit[rows], row_counts))
+        files.add(word, *paths_of(rows, row_counts))
+        num_present = np.bincount(row_path[rows], counts[:, 0] - counts[:, 1], num_paths)
+        paths = np.flatnonzero(num_present > 0)
+        contents.add(word, paths, np.minimum(num_present[paths], MAX_CONTENT_COUNT))
         in_added = counts[:, 0] > 0
         rows, counts = rows[in_added], counts[in_added, 0]
         added_lines.add(word, *grouped(row_commit[rows], counts))

@@ -15,9 +15,9 @@ from gedbd.text.words import CodeWords, separate
 
 MAX_NAME_CHARS = 300  # of a method with its class
 MAX_LINE_CHARS = 1000  # of a line that holds a frame of .NET or JavaScript
-# What follows in parentheses behind a method of the Java virtual machine. Only this is searched for: the name before it
-# is read backwards, so that a long text without a frame takes one pass.
-JVM_PLACE = re.compile(
+# The parentheses after a method in a frame of the Java virtual machine. The search finds only these; the name before
+# them is read backwards, so that a long text without a frame takes one pass.
+JVM_LOCATION = re.compile(
     r"\((?:([\w$-]{1,200}\.(?:java|kt|scala|groovy|clj|jsp))(?::(\d{1,9}))?|Native Method|Unknown Source)\)"
 )
 REVERSED_NAME = re.compile(r"[\w.$<>/@-]+")
@@ -59,8 +59,8 @@ def find_frames(text: str) -> list[Frame]:
 
 
 def _jvm_frames(text: str) -> Iterator[tuple[int, Frame]]:
-    """Frames such as ``at java.base/a.b.Outer$Inner.run(Outer.java:12)``, with their places."""
-    for match in JVM_PLACE.finditer(text):
+    """Frames such as ``at java.base/a.b.Outer$Inner.run(Outer.java:12)``, with their positions."""
+    for match in JVM_LOCATION.finditer(text):
         before = text[max(0, match.start() - MAX_NAME_CHARS) : match.start()]
         name = REVERSED_NAME.match(before[::-1])
         class_name, _, method = name[0][::-1].rpartition("/")[2].rpartition(".") if name else ("", "", "")
@@ -95,7 +95,7 @@ def _is_number(text: str) -> bool:
 
 
 class NamedFile(NamedTuple):
-    """A name of the report that a file may have."""
+    """A name in the report that may be that of a file."""
 
     name: str  # lower case, without suffix
     weight: float  # 1 for an identifier of code, .4 for a capitalised word
@@ -110,12 +110,12 @@ class ReportWords(NamedTuple):
     title: Mapping[str, float]  # words of the title and their counts
     code: Mapping[str, float]  # identifiers of code, each with the weight 1
     names: tuple[NamedFile, ...]  # names that files may have
-    tails: tuple[str, ...]  # ends of paths, without suffixes, of qualified names, such as ``org/a/Parser``
-    frames: tuple[str, ...]  # ends of paths of the stack traces' frames, in their order
+    tails: tuple[str, ...]  # qualified names as ends of paths without suffix, such as ``org/a/Parser``
+    frames: tuple[str, ...]  # ends of the paths of stack frames, in their order
 
 
 def report_words(title: str, description: str) -> ReportWords:
-    """Reads a report."""
+    """Extracts the words and names of a report."""
     code_words = CodeWords()
     text = f"{title}\n{description}"
     in_title = Counter(code_words.of_text(title))
@@ -191,7 +191,7 @@ class WordCounts:
         return np.repeat(np.arange(len(self.texts), dtype=np.int64), self.texts.lengths)
 
     def find(self, word: int, before: int) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the first ``before`` rows that contain a word, ``(K,)`` ascending, and counts, ``(K, F)``."""
+        """The rows, among the first ``before``, that contain a word, ``(K,)`` ascending, and counts, ``(K, F)``."""
         positions, starts = self._by_word
         if not 0 <= word < len(starts) - 1:
             return np.empty(0, dtype=np.int64), np.empty((0, self.texts.values.shape[1] - 1))
@@ -202,7 +202,7 @@ class WordCounts:
 
 
 def grouped(owners: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sums the counts of neighbouring rows with equal owner: owners 0 0 4 with counts 1 2 3 give 0 4 and 3 3."""
+    """Sums the counts of neighbouring rows with the same owner: owners 0 0 4 with counts 1 2 3 give 0 4 and 3 3."""
     first = np.flatnonzero(np.diff(owners, prepend=-1))
     return owners[first], np.add.reduceat(counts, first, axis=0) if len(first) else counts
 
@@ -242,8 +242,8 @@ class Bm25Field:
         if not len(texts):
             return
         idf = np.log1p((self._num_texts - len(texts) + 0.5) / (len(texts) + 0.5))
-        part = idf * counts / (counts + self._norm[texts])
+        term_score = idf * counts / (counts + self._norm[texts])
         for name, weights in self._queries.items():
             weight = weights.get(word)
             if weight is not None:
-                self.scores[name][texts] += (weight * part).astype(np.float32)
+                self.scores[name][texts] += (weight * term_score).astype(np.float32)

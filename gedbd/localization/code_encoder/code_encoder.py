@@ -51,7 +51,7 @@ class CodeEncoder(nn.Module):
 
 
 class SavedEncoder(NamedTuple):
-    """What the folder of an encoder of code holds."""
+    """The contents of a folder of ``save_encoder``."""
 
     encoder: CodeEncoder
     tokenizer: PreTrainedTokenizerBase
@@ -78,7 +78,7 @@ def save_encoder(
 def load_code_encoder(folder: str | Path) -> SavedEncoder:
     """Reads a folder of ``save_encoder``.
 
-    Raises ValueError if it is none, is damaged, or its inputs are longer than its model reads.
+    Raises ValueError if it is not such a folder, is damaged, or its inputs are longer than its model reads.
     """
     folder = Path(folder)
     limits, parts = read_settings(folder)
@@ -118,8 +118,8 @@ def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -
     - i is a node and j its type (E3), or i is a node and j its role (E4).
 
     Ours: the ``[C]`` between comment and code, which no case of the formula names, counts as a token of them. Every
-    token may attend to itself, since the softmax of a row without a single entry has no value; this concerns types,
-    roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends to itself alone, and no token to padding.
+    token may attend to itself, since the softmax of a row without entries is undefined; this concerns types,
+    roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends only to itself, and no token to padding.
 
     Args:
         batch: B inputs of up to L tokens.
@@ -132,7 +132,7 @@ def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -
     code_end = batch.blocks[:, CODE_BLOCK].sum(1, keepdim=True)
     position = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     text = (position >= 1) & (position < code_end)
-    # [CLS], the [SEP] behind the code, and the last one.
+    # [CLS], the [SEP] after the code, and the last [SEP].
     sees_all = (position == 0) | (position == code_end) | (position == batch.lengths[:, None] - 1)
     mask = sees_all[:, :, None] | (text[:, :, None] & text[:, None, :])
     mask &= batch.is_token[:, None, :]
@@ -161,8 +161,8 @@ class UntrainedEncoder:
         intermediate: Size of the layer inside each layer.
         vocab_size: The largest number of tokens, special ones included.
         max_tokens: Number of positions.
-        dropout: Share of units that training leaves out.
-        attention_dropout: Share of the weights of attention that training leaves out.
+        dropout: Dropout probability of hidden units.
+        attention_dropout: Dropout probability of attention weights.
         seed: Determines the weights.
         fine_tuning: The configuration takes defaults of training options from it.
         backend: Refused, as is ``cache_dir``: the model has no weights to encode with.
@@ -205,7 +205,7 @@ class UntrainedEncoder:
         }
 
     def fit(self, texts: Iterable[str]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """Makes the tokenizer from training texts, and a model for it."""
+        """Trains the tokenizer on texts, and builds a model for it."""
         tokenizer = byte_pair_tokenizer(texts, self.vocab_size)
         return random_bert(self.seed, vocab_size=len(tokenizer), **self.sizes), tokenizer
 
@@ -213,7 +213,7 @@ class UntrainedEncoder:
 def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerBase:
     """A tokenizer by byte pair encoding of bytes, as RoBERTa's; the same texts give the same one.
 
-    Capital letters inside words divide nothing: ``getValue`` is one token if it is frequent.
+    Words are not split at capital letters: ``getValue`` is one token if it is frequent.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -225,6 +225,6 @@ def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedToke
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    # A token's place in the text begins after the space that is part of it.
+    # The offsets of a token begin after the space that is part of it.
     tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), between_ends(tokenizer)])
     return fast_tokenizer(tokenizer)

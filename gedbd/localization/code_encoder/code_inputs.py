@@ -30,11 +30,11 @@ NO_NODE = np.zeros(0, dtype=np.int8)
 def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedModel, seed: int = 0) -> int:
     """Adds ``CODE_TOKENS`` to a tokenizer as special tokens, and their rows to the embeddings of its encoder, in place.
 
-    A new row is drawn, unit by unit, from the normal distribution with the mean and spread of the rows of the old
-    tokens; ``seed`` determines it. Tokens that are there already keep their rows. Returns the number of tokens added.
+    Each unit of a new row is drawn from a normal distribution with the mean and standard deviation of the old rows;
+    ``seed`` determines it. Existing tokens keep their rows. Returns the number of tokens added.
 
-    Texts are read with ``split_special_tokens``: the ``[N]`` of ``new int[N]`` is code, no marker. The tokenizer keeps
-    this setting where it is saved.
+    Texts are read with ``split_special_tokens``: the ``[N]`` of ``new int[N]`` is code, not a marker. This setting is
+    saved with the tokenizer.
     """
     known = tokenizer.get_vocab()
     missing = [token for token in CODE_TOKENS if token not in known]
@@ -54,7 +54,7 @@ def add_code_tokens(tokenizer: PreTrainedTokenizerBase, backbone: PreTrainedMode
 
 
 def token_numbers(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[str]) -> list[int]:
-    """The numbers of some tokens. Raises ValueError if the tokenizer does not have them all."""
+    """The ids of tokens. Raises ValueError if the tokenizer does not have them all."""
     numbers: Any = tokenizer.convert_tokens_to_ids(list(tokens))
     if None in numbers or tokenizer.unk_token_id in numbers:
         raise ValueError("the tokenizer lacks tokens of code and flow graphs: call add_code_tokens before make_input")
@@ -70,7 +70,7 @@ def embeddings_of(backbone: PreTrainedModel) -> Tensor:
 
 @dataclass(frozen=True)
 class InputLimits:
-    """The largest number of tokens of a comment, tokens of code and nodes; what comes after them is cut off."""
+    """The maximum numbers of comment tokens, code tokens and nodes; the rest is cut off."""
 
     comment_tokens: int = 64
     code_tokens: int = 256
@@ -127,11 +127,11 @@ class CodeEdges(NamedTuple, Generic[Positions]):
 class CodeInput(NamedTuple):
     """The tokens of one method."""
 
-    input_ids: np.ndarray  # ``(L,)`` int32 token numbers
+    input_ids: np.ndarray  # ``(L,)`` int32 token ids
     # ``(5, 2)`` int32: first position and length of each of ``BLOCKS``, 0 and 0 of one that is left out
     blocks: np.ndarray
     edges: CodeEdges[np.ndarray]  # edges in positions
-    pad_id: int  # token number of padding
+    pad_id: int  # token id of padding
     # how many tokens of the comment, tokens of the code and nodes were cut off
     num_cut: tuple[int, int, int] = (0, 0, 0)
 
@@ -189,7 +189,7 @@ def make_input(
     numbers = token_numbers(tokenizer, CODE_TOKENS)
     number = dict(zip(CODE_TOKENS, numbers, strict=True))
     end_id = int(tokenizer.sep_token_id)
-    # The tokens of each block behind its markers.
+    # The tokens of each block, after its markers.
     comment_ids = all_comment_ids[: limits.comment_tokens]
     sections = [
         ([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids),
@@ -214,13 +214,13 @@ def make_input(
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], np.ndarray]:
-    """Token numbers of a text, and their first and last (exclusive) characters ``(S, 2)``."""
+    """Token ids of a text, and their first and last (exclusive) characters ``(S, 2)``."""
     if not tokenizer.is_fast:
         raise ValueError(
             f"{type(tokenizer).__name__} does not say where its tokens are in a text: use an encoder with a fast"
             " tokenizer (tokenizer.json)"
         )
-    # Words of the text that look like special tokens are text: see add_code_tokens. verbose=False spares the warning
+    # Words of the text that look like special tokens are text: see add_code_tokens. verbose=False hides the warning
     # about texts that are longer than the model reads, as they are cut afterwards.
     encoded = tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True, verbose=False
@@ -246,20 +246,20 @@ def keep_graph(graph: FlowGraph, code_end: int, max_nodes: int, edges: str) -> K
 
     ``edges`` is ``flow`` for all nodes and edges, ``data`` for variables and the flow of data between them.
     """
-    chosen = np.ones(len(graph), dtype=bool)
-    between = np.ones(graph.edges.shape[1], dtype=bool)
+    is_candidate = np.ones(len(graph), dtype=bool)
+    is_edge = np.ones(graph.edges.shape[1], dtype=bool)
     if edges == "data":
-        chosen = graph.types <= NodeType.NULL
-        between = graph.kinds == EdgeKind.DATA
-    inside = chosen & (graph.spans[:, 0] < code_end)
+        is_candidate = graph.types <= NodeType.NULL
+        is_edge = graph.kinds == EdgeKind.DATA
+    inside = is_candidate & (graph.spans[:, 0] < code_end)
     # The running count of nodes inside is 1 for the first of them, 2 for the second.
     kept = inside & (np.cumsum(inside) <= max_nodes)
     # Nodes 1 and 3 of four are kept: their new numbers are 0 and 1, in -1 0 0 1; the others are never looked up.
     number = np.cumsum(kept) - 1
-    between &= kept[graph.edges].all(0)
-    edges_kept = np.unique(number[graph.edges[:, between]], axis=1)
+    is_edge &= kept[graph.edges].all(0)
+    edges_kept = np.unique(number[graph.edges[:, is_edge]], axis=1)
     return KeptGraph(
-        graph.spans[kept], graph.types[kept], graph.roles[kept], edges_kept, int(chosen.sum()) - int(kept.sum())
+        graph.spans[kept], graph.types[kept], graph.roles[kept], edges_kept, int(is_candidate.sum()) - int(kept.sum())
     )
 
 
@@ -298,7 +298,7 @@ class CodeBatch(NamedTuple):
     """B inputs, padded on the right to the longest."""
 
     n_id: Tensor  # ``(B,)`` their rows in the corpus
-    input_ids: Tensor  # ``(B, L)`` token numbers
+    input_ids: Tensor  # ``(B, L)`` token ids
     lengths: Tensor  # ``(B,)`` numbers of tokens
     blocks: Tensor  # ``(B, 5, 2)`` first position and length of each of ``BLOCKS``
     edges: CodeEdges[Tensor]  # edges, by kind
@@ -311,7 +311,7 @@ class CodeBatch(NamedTuple):
 
     @property
     def is_token(self) -> Tensor:
-        """Whether each position is no padding, ``(B, L)`` bool."""
+        """Whether each position is not padding, ``(B, L)`` bool."""
         return torch.arange(self.input_ids.shape[1], device=self.input_ids.device) < self.lengths[:, None]
 
 

@@ -62,7 +62,7 @@ def find_priors(inputs: Iterable[CodeInput]) -> Priors:
     return Priors(_frequencies(types), _frequencies(roles), sample)
 
 
-def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def other_tokens(edges: np.ndarray, hidden_edges: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Samples for each hidden edge (code token, node) a token of another hidden edge that has no edge to the node.
 
     Tokens with visible edges are excluded, since their attention would reveal that they belong to another node.
@@ -74,8 +74,8 @@ def other_tokens(edges: np.ndarray, chosen: np.ndarray, rng: np.random.Generator
     nodes, node = np.unique(edges[1], return_inverse=True)
     is_edge = np.zeros((len(nodes), len(tokens)), dtype=bool)
     is_edge[node, token] = True
-    is_hidden = np.isin(np.arange(len(tokens)), token[chosen])
-    return _sample_allowed(tokens, ~is_edge[node[chosen]] & is_hidden, rng)
+    is_hidden = np.isin(np.arange(len(tokens)), token[hidden_edges])
+    return _sample_allowed(tokens, ~is_edge[node[hidden_edges]] & is_hidden, rng)
 
 
 def sample_other_classes(true: np.ndarray, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -89,7 +89,7 @@ def sample_other_classes(true: np.ndarray, frequencies: np.ndarray, rng: np.rand
 def other_nodes(
     kept: np.ndarray, outgoing: np.ndarray, is_edge: np.ndarray, distances: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Samples for each edge another end without an edge, at a distance sampled from those of true edges.
+    """Samples for each edge another end, without an edge, at a distance sampled from those of true edges.
 
     If ``TRIED_DISTANCES`` samples fail, any other node without an edge is taken.
 
@@ -105,10 +105,10 @@ def other_nodes(
     any_other = _sample_allowed(np.arange(count), allowed, rng)
     drawn = rng.choice(distances, (len(kept), TRIED_DISTANCES))
     # At distance 3, an edge from node 2 leads to node 5, and an edge to node 5 starts at node 2.
-    tried = kept[:, None] + np.where(outgoing[:, None], drawn, -drawn)
-    inside = (tried >= 0) & (tried < count)
-    fits = inside & np.take_along_axis(allowed, tried.clip(0, count - 1), axis=1)
-    first = tried[np.arange(len(kept)), fits.argmax(axis=1)]
+    candidates = kept[:, None] + np.where(outgoing[:, None], drawn, -drawn)
+    inside = (candidates >= 0) & (candidates < count)
+    fits = inside & np.take_along_axis(allowed, candidates.clip(0, count - 1), axis=1)
+    first = candidates[np.arange(len(kept)), fits.argmax(axis=1)]
     return np.where(fits.any(axis=1), first, any_other)
 
 
@@ -167,8 +167,9 @@ class Sampler:
     Edges: for each kind of edge, ``shares.nodes`` of the nodes that have such edges, at least one, are sampled
     independently. Their edges of this kind are removed from the attention mask in both directions, and predicted
     together with a non-edge of the same node for each. Neither frequency nor mask distinguishes a non-edge: it has
-    another type or role by frequency; a code token of another sampled node (at least two are sampled if possible); or
-    another node at a distance of true edges. An edge of a node without a non-edge is hidden, but not predicted.
+    another type or role, sampled by frequency; a code token of another sampled node (at least two are sampled if
+    possible); or another node, at a distance of true edges. An edge of a node without a non-edge is hidden, but not
+    predicted.
 
     The samples of an objective do not depend on the other objectives.
     """
@@ -224,10 +225,10 @@ class Sampler:
         self, method: CodeInput, name: str, edges: np.ndarray, hidden: np.ndarray, rng: np.random.Generator
     ) -> EdgePairs:
         """The hidden edges and as many non-edges."""
-        chosen = np.flatnonzero(hidden)
-        non_edges = edges[:, chosen].copy()
+        hidden_edges = np.flatnonzero(hidden)
+        non_edges = edges[:, hidden_edges].copy()
         if name == ALIGNMENT:
-            non_edges[0] = other_tokens(edges, chosen, rng)
+            non_edges[0] = other_tokens(edges, hidden_edges, rng)
         elif name == EDGE:
             non_edges = self._non_edges(method, edges, hidden, rng)
         else:
@@ -235,7 +236,7 @@ class Sampler:
             first = method.blocks[block, 0]
             non_edges[1] = first + sample_other_classes(non_edges[1] - first, frequencies, rng)
         exists = (non_edges != NONE).all(axis=0)
-        ends = np.hstack([edges[:, chosen][:, exists], non_edges[:, exists]])
+        ends = np.hstack([edges[:, hidden_edges][:, exists], non_edges[:, exists]])
         label = np.repeat(np.array([1, 0], dtype=np.int8), exists.sum())
         return EdgePairs(ends, label)
 
@@ -273,5 +274,5 @@ def active_weights(weights: Mapping[str, float], parts: InputParts) -> dict[str,
     active = {name: float(weights.get(name, 0.0)) for name in OBJECTIVES if present[name]}
     active = {name: weight for name, weight in active.items() if weight > 0}
     if not active:
-        raise ValueError("task.weights leaves no objective: give one whose part is in task.parts a weight above 0")
+        raise ValueError("task.weights leaves no objective: give a weight above 0 to one that task.parts allows")
     return active

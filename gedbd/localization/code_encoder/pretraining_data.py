@@ -75,7 +75,7 @@ def find_vocabulary(tokenizer: PreTrainedTokenizerBase) -> TokenVocabulary:
 
 
 class BatchRows(NamedTuple):
-    """The rows ``(B,)`` of a batch, its epoch (None for evaluation), and other rows of the same gradient step."""
+    """The rows ``(B,)`` of a batch, its epoch (None for evaluation), and other rows of the same optimizer step."""
 
     rows: np.ndarray
     epoch: int | None

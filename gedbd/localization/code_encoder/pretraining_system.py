@@ -19,7 +19,7 @@ REDUCTIONS = ("mean", "sum")
 
 
 class ObjectiveSums(NamedTuple):
-    """Predictions of one objective: their summed loss, the number of right ones, and their number; ``()`` each."""
+    """Predictions of one objective: their summed loss, the number of correct ones, and their number; ``()`` each."""
 
     loss: Tensor
     num_right: Tensor
@@ -40,16 +40,16 @@ def edge_logits(hidden: Tensor, row: Tensor, ends: Tensor) -> Tensor:
 
 
 def edge_sums(logits: Tensor, label: Tensor) -> ObjectiveSums:
-    """Binary cross-entropy of edges ``(P,)``; a prediction is right if the probability of the truth is above 0.5."""
+    """Binary cross-entropy of edges ``(P,)``; a prediction is correct if the probability of the truth is above 0.5."""
     loss = binary_cross_entropy_with_logits(logits, label.float(), reduction="sum")
     return ObjectiveSums(loss, ((logits > 0) == label.bool()).sum(), torch.tensor(len(label), device=logits.device))
 
 
 def token_sums(logits: Tensor, target: Tensor) -> ObjectiveSums:
-    """Cross-entropy of tokens: logits ``(M, V)``, true numbers ``(M,)``; a prediction is the most probable token."""
+    """Cross-entropy of tokens: logits ``(M, V)``, true ids ``(M,)``; a prediction is the most probable token."""
     loss = cross_entropy(logits.float(), target, reduction="sum")
-    right = (logits.argmax(dim=1) == target).sum()
-    return ObjectiveSums(loss, right, torch.tensor(len(target), device=logits.device))
+    correct = (logits.argmax(dim=1) == target).sum()
+    return ObjectiveSums(loss, correct, torch.tensor(len(target), device=logits.device))
 
 
 class TokenHead(nn.Module):
@@ -109,7 +109,7 @@ class PretrainingSystem(TrainingSystem):
         return {MLM: token_sums(logits, target)} | sums
 
     def on_train_epoch_start(self) -> None:
-        """Clears what the last epoch collected."""
+        """Clears the predictions of the last epoch."""
         self._trained = []
 
     def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
@@ -119,8 +119,8 @@ class PretrainingSystem(TrainingSystem):
         counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
         losses = torch.stack([self.weights[name] * objective.loss for name, objective in sums.items()])
         # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
-        averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        loss = averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
+        num_averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        loss = num_averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
         self.show_loss(loss, batch)
         self._trained.append(_numbers(sums))
         return loss
@@ -130,7 +130,7 @@ class PretrainingSystem(TrainingSystem):
         self._log_split("train", self._trained)
 
     def on_validation_epoch_start(self) -> None:
-        """Clears what the last evaluation collected."""
+        """Clears the predictions of the last evaluation."""
         self._evaluated = []
 
     def validation_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
@@ -163,13 +163,13 @@ class PretrainingSystem(TrainingSystem):
             measures[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}
             self.log(f"{split}/{name}_loss", measures[name]["loss"])
             self.log(f"{split}/{name}_accuracy", measures[name]["accuracy"])
-        times = {name: measures[name]["count"] if self.reduction == "sum" else 1.0 for name in measures}
-        self.log(f"{split}/loss", sum(self.weights[name] * times[name] * measures[name]["loss"] for name in measures))
+        factors = {name: measures[name]["count"] if self.reduction == "sum" else 1.0 for name in measures}
+        self.log(f"{split}/loss", sum(self.weights[name] * factors[name] * measures[name]["loss"] for name in measures))
         mean = sum(numbers["accuracy"] for numbers in measures.values()) / len(measures)
         self.log(f"{split}/mean_accuracy", mean, prog_bar=split == "val")
         return measures
 
 
 def _numbers(sums: Mapping[str, ObjectiveSums]) -> Tensor:
-    """``(O, 3)`` summed loss, right predictions and predictions of each of O objectives, without gradients."""
+    """``(O, 3)`` summed loss, correct predictions and predictions of each of O objectives, without gradients."""
     return torch.stack([torch.stack([value.detach().double() for value in objective]) for objective in sums.values()])

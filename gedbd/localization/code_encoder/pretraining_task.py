@@ -1,4 +1,4 @@
-"""Pre-training of an encoder of code by the task's section of the configuration, and its tables, figures and page."""
+"""Pre-training of an encoder of code as the configuration describes it, with its tables, figures and page."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ OBJECTIVES_TEXT = (
 
 
 class BaseRates:
-    """Predicts tokens and edges by what was frequent among training samples.
+    """Predicts tokens and edges by their frequencies in training samples.
 
     A token is the most frequent one. An edge is predicted where the majority of the training pairs with the same
     property, see ``keys_of``, are edges.
@@ -94,8 +94,8 @@ class BaseRates:
                 count[name] += len(labels)
         accuracies = {}
         for name in objectives:
-            share = correct[name] / count[name] if count[name] else float("nan")
-            accuracies[name] = share if name == MLM else max(0.5, share)
+            fraction = correct[name] / count[name] if count[name] else float("nan")
+            accuracies[name] = fraction if name == MLM else max(0.5, fraction)
         return accuracies
 
 
@@ -103,7 +103,7 @@ def keys_of(sample: Sample, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The property of each pair by which a base rate is counted, and the labels, ``(P,)`` integers each."""
     ends, label = sample.pairs[name]
     if name == ALIGNMENT:
-        # Units of nodes from a token of code to a node, both as shares of all: token 50 of 100 and node 2 of 8 are at
+        # Distance in nodes from a token to a node, by relative positions: token 50 of 100 and node 2 of 8 are at
         # 50/100 and 2/8, 4 - 2 = 2 nodes apart.
         first_token, num_tokens = sample.visible.blocks[CODE_BLOCK]
         first_node, num_nodes = sample.visible.blocks[NODE_BLOCK]
@@ -125,7 +125,7 @@ def write_result(
     loggers: list[Logger],
     console: Console,
 ) -> None:
-    """Writes, prints and logs the measures of the last test."""
+    """Writes, prints and logs the metrics of the last test."""
     objectives = objectives_table(data, system)
     epochs = read_csv(folder / "metrics.csv")
     num_tested = len(data.rows["test"])
@@ -168,7 +168,7 @@ def objectives_table(data: PretrainingDataModule, system: PretrainingSystem) -> 
 
 
 def results_of_run(objectives: pd.DataFrame) -> pd.DataFrame:
-    """One row: the run's method, its total loss and mean accuracy, and loss, accuracy and base rate of each."""
+    """One row: the run's method, total loss and mean accuracy, and loss, accuracy and base rate of each objective."""
     row: dict[str, object] = {
         "method": METHOD,
         "mean_accuracy": objectives["accuracy"].mean(),
@@ -196,7 +196,7 @@ class PretrainingTask:
         parts: Options of ``InputParts``; without nodes there are neither types nor roles.
         limits: Options of ``InputLimits``.
         shares: Options of ``Shares``.
-        reduction: Of an objective's losses, ``mean`` or ``sum``.
+        reduction: Reduction of an objective's losses, ``mean`` or ``sum``.
         epochs: The configuration takes the default of ``trainer.max_epochs`` from it.
     """
 
@@ -213,7 +213,7 @@ class PretrainingTask:
         reduction: str = "mean",
         epochs: int = 10,
     ) -> None:
-        # nodes=false leaves types and roles out whatever they say.
+        # Without nodes, types and roles are left out too.
         self.parts = InputParts(**{**parts, **{name: parts["nodes"] and parts[name] for name in ("types", "roles")}})
         self.limits = InputLimits(**limits)
         self.shares = Shares(**shares)
@@ -226,7 +226,7 @@ class PretrainingTask:
         """Trains and tests; returns the mean accuracy on validation of the best checkpoint."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
-        logged = [f"{name}_{what}" for name in self.weights for what in ("loss", "accuracy")]
+        logged = [f"{name}_{metric}" for name in self.weights for metric in ("loss", "accuracy")]
         names = [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)]
         if cfg.monitor not in names and not may_be_own(cfg):
             raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
@@ -261,7 +261,7 @@ class PretrainingTask:
 def starting_point(
     encoder: LoadedEncoder | UntrainedEncoder, corpus: Corpus, parts: np.ndarray
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Weights and tokenizer that the training begins with; a tokenizer is made from the training split alone."""
+    """The initial weights and the tokenizer; a new tokenizer is trained on the training split only."""
     if isinstance(encoder, UntrainedEncoder):
         methods = corpus.reports[parts == TRAIN]
         return encoder.fit([*methods["comment"], *methods["description"]])

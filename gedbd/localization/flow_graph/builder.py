@@ -10,20 +10,20 @@ from gedbd.localization.flow_graph.node_types import GraphRules, NodeType, Role,
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 100  # code that is nested deeper is not understood; its names have the role UNKNOWN
-# Fields of tree nodes whose identifiers name no variable, or one that code that does not parse cannot resolve.
+MAX_DEPTH = 100  # code that is nested deeper is not analysed; its names have the role UNKNOWN
+# Fields of tree nodes whose identifiers name no variable, or one that invalid code cannot resolve.
 _NOT_VARIABLES = {"field", "key", "name", "type"}
 
 
 @dataclass
 class Target:
-    """Where ``break`` and ``continue`` of one statement lead."""
+    """The targets of ``break`` and ``continue`` of one statement."""
 
     labels: tuple[str, ...]
     is_plain: bool = False  # whether only a ``break`` with its label leads there
     is_loop: bool = False  # whether ``continue`` may lead there
     breaks: list[int] = field(default_factory=list)  # events that leave the statement
-    continues: list[int] = field(default_factory=list)  # events that begin its next turn
+    continues: list[int] = field(default_factory=list)  # events that begin its next iteration
 
 
 @dataclass
@@ -77,9 +77,9 @@ class Builder:
         return self.source[node.start_byte : node.end_byte].decode(errors="replace")
 
     def expression(self, node: "Node | None", role: Role) -> list[int]:
-        """Add an expression's events and return its value variables, in a list that the caller may change.
+        """Adds an expression's events and returns its value variables, in a list that the caller may change.
 
-        ``role`` is that of the variable if the expression is nothing else.
+        ``role`` is that of the variable if the expression is only a variable.
         """
         visit = self._expressions.get(node.type) if node else None
         if visit is None or node is None:
@@ -92,7 +92,7 @@ class Builder:
         return values
 
     def statement(self, node: "Node | None") -> None:
-        """Add a statement's events."""
+        """Adds a statement's events."""
         if node is None:
             return
         visit = self._statements.get(node.type)
@@ -106,12 +106,12 @@ class Builder:
             self._depth -= 1
 
     def statements(self, node: "Node") -> None:
-        """Add the statements that a tree node consists of."""
+        """Adds the statements that a tree node consists of."""
         for child in node.named_children:
             self.statement(child)
 
     def expressions(self, node: "Node | None", role: Role) -> list[int]:
-        """Add the expressions that a tree node consists of."""
+        """Adds the expressions that a tree node consists of."""
         values: list[int] = []
         for child in node.named_children if node else ():
             values += self.expression(child, role)
@@ -123,7 +123,7 @@ class Builder:
         return Role.ELSE_EXPRESSION if in_else else role
 
     def unknown(self, node: "Node") -> list[int]:
-        """Add every name in code that does not parse, or is nested too deeply, as a variable that is read."""
+        """Adds every name in code that does not parse, or is nested too deeply, as a variable that is read."""
         values = []
         stack = [node]
         while stack:
@@ -134,7 +134,7 @@ class Builder:
         return values
 
     def identifier(self, node: "Node", role: Role) -> list[int]:
-        """Add a variable that is read, unless the name is one of a type."""
+        """Adds a variable that is read, unless the name is that of a type."""
         variable = self.resolve(node)
         if variable is None:
             return []
@@ -149,7 +149,7 @@ class Builder:
         return variable
 
     def declare(self, node: "Node", kind: NodeType, is_array: bool, role: Role, definition: int = NO_DEFINITION) -> int:
-        """Add the declaration of a variable."""
+        """Adds the declaration of a variable."""
         variable = self.scopes.declare(self.text(node), kind, is_array)
         return self.occur(node, variable, role, reads=False, definition=definition)
 
@@ -162,7 +162,7 @@ class Builder:
         declarator: "Node | None" = None,
         is_array: bool = False,
     ) -> None:
-        """Add the declaration of a variable that has a value from the beginning; nothing where the code does not parse.
+        """Adds the declaration of a variable with an initial value; nothing where the code does not parse.
 
         ``written`` is the tree of its type, ``values`` are the variables that its value comes from, ``declarator`` is
         where ``[]`` may follow the name; with ``is_array`` it is an array whatever its type says.
@@ -175,21 +175,21 @@ class Builder:
         self.events.flow(values, event)
 
     def keyword(self, kind: NodeType, node: "Node", word: str) -> int:
-        """Add the control node of a keyword of a statement; returns its number."""
+        """Adds the control node of a keyword of a statement; returns its number."""
         start = next((child.start_byte for child in node.children if child.type == word), node.start_byte)
         return self.events.add(kind, start, start + len(word))
 
     def occur(
         self, node: "Node", variable: Variable, role: Role, reads: bool = True, definition: int = NO_DEFINITION
     ) -> int:
-        """Add an occurrence of a variable at a name."""
+        """Adds an occurrence of a variable at a name."""
         return self.events.add(
             variable.type, node.start_byte, node.end_byte, int(role), variable.key, reads, definition
         )
 
 
 def _is_in_else(statement: "Node") -> bool:
-    """Whether a statement is directly in the braces behind ``else``, or directly behind it."""
+    """Whether a statement is directly in the braces after ``else``, or directly after it."""
     part, owner = statement, statement.parent
     if owner is not None and owner.type == "block":
         part, owner = owner, owner.parent
@@ -197,7 +197,7 @@ def _is_in_else(statement: "Node") -> bool:
 
 
 def _parts(node: "Node") -> "list[Node]":
-    """The children of a tree node that may hold variables; with a cursor, as a child's number costs a search."""
+    """The children of a tree node that may hold variables; with a cursor, as access by index is slow."""
     parts = []
     cursor = node.walk()
     has_more = cursor.goto_first_child()
@@ -209,10 +209,10 @@ def _parts(node: "Node") -> "list[Node]":
 
 
 class Scopes:
-    """Variables in view at a point of a method, and the fields that the method does not declare.
+    """Variables in scope at a point of a method, and the fields that the method does not declare.
 
-    A field is known by the variable that it belongs to: ``o.f`` and ``p.f`` are two variables, ``this.f`` and an
-    undeclared ``f`` are one. Variables of patterns are in view until the end of the block around them.
+    A field is identified by the variable that it belongs to: ``o.f`` and ``p.f`` are two variables, ``this.f`` and an
+    undeclared ``f`` are one. Variables of patterns are in scope until the end of the block around them.
     """
 
     def __init__(self) -> None:
@@ -222,20 +222,20 @@ class Scopes:
         self._num_keys = 0
 
     def push(self) -> None:
-        """Begin a block."""
+        """Begins a block."""
         self._chain.append({})
 
     def pop(self) -> None:
-        """End a block."""
+        """Ends a block."""
         self._chain.pop()
 
     def push_class(self) -> None:
-        """Begin the body of a nested class."""
+        """Begins the body of a nested class."""
         self.push()
         self._classes.append(self._chain[-1])
 
     def pop_class(self) -> None:
-        """End the body of a nested class."""
+        """Ends the body of a nested class."""
         self.pop()
         self._classes.pop()
 
@@ -263,13 +263,13 @@ class Scopes:
         return known
 
     def new(self, kind: NodeType = NodeType.NULL, is_array: bool = False) -> Variable:
-        """A variable without a name in view, such as the field of the result of a call."""
+        """A variable without a name in scope, such as the field of the result of a call."""
         self._num_keys += 1
         return Variable(self._num_keys, kind, is_array)
 
 
 def is_type_name(name: str) -> bool:
-    """Whether an undeclared name is one of a type: ``Foo``, but neither ``foo`` nor ``FOO``."""
+    """Whether an undeclared name is that of a type: ``Foo``, but neither ``foo`` nor ``FOO``."""
     return name[:1].isupper() and any(letter.islower() for letter in name)
 
 
@@ -285,7 +285,7 @@ FIELDS = ("field_declaration", "constant_declaration")
 
 
 def annotations(b: Builder, node: "Node") -> None:
-    """Add the arguments of a declaration's annotations."""
+    """Adds the arguments of a declaration's annotations."""
     for modifiers in node.named_children[:1]:
         if modifiers.type == "modifiers":
             for child in modifiers.named_children:
@@ -293,7 +293,7 @@ def annotations(b: Builder, node: "Node") -> None:
 
 
 def method(b: Builder, node: "Node") -> None:
-    """Add a method or constructor: annotations, parameters, body."""
+    """Adds a method or constructor: annotations, parameters, body."""
     outer = b.body
     b.body = Body()
     b.scopes.push()
@@ -336,7 +336,7 @@ def _parameters(b: Builder, node: "Node | None", role: Role) -> None:
 
 
 def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
-    """Add a lambda; it has no value variables."""
+    """Adds a lambda; it has no value variables."""
     arrow = next((child for child in node.children if child.type == "->"), node)
     b.events.add(NodeType.LAMBDA_ENTRY, arrow.start_byte, arrow.start_byte + 2)
     outer = b.body
@@ -361,7 +361,7 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
 
 
 def anonymous_class(b: Builder, body: "Node", components: "Node | None" = None) -> None:
-    """Add the body of an anonymous, local or member class; ``components`` are those of a record."""
+    """Adds the body of an anonymous, local or member class; ``components`` are those of a record."""
     b.events.add(NodeType.NEW_CLASS_ENTRY, body.start_byte, body.start_byte + 1)
     b.scopes.push_class()
     _parameters(b, components, Role.RECORD_COMPONENT)
@@ -372,7 +372,7 @@ def anonymous_class(b: Builder, body: "Node", components: "Node | None" = None) 
 
 
 def local_class(b: Builder, node: "Node") -> None:
-    """Add the declaration of a class, record, enum or interface inside a method or a class."""
+    """Adds the declaration of a class, record, enum or interface inside a method or a class."""
     annotations(b, node)
     body = node.child_by_field_name("body")
     if body is not None:
@@ -380,9 +380,9 @@ def local_class(b: Builder, node: "Node") -> None:
 
 
 def members(b: Builder, body: "Node") -> None:
-    """Add the members of a class in their order; its fields are in view in all of them.
+    """Adds the members of a class in their order; its fields are in scope in all of them.
 
-    Initialisers have no EXIT: what a ``throw`` in one leads to is not known.
+    Initialisers have no EXIT, as the target of a ``throw`` in them is unknown.
     """
     outer = b.body
     b.body = Body()
@@ -394,7 +394,7 @@ def members(b: Builder, body: "Node") -> None:
 
 
 def loose_members(b: Builder, parts: "list[Node]", depth: int = 0) -> None:
-    """Add members of a class, or classes of a file, that no method holds: without edges from one to the next.
+    """Adds members of a class, or classes of a file, that no method holds: without edges from one to the next.
 
     ``depth`` is the number of classes around them.
     """
@@ -424,12 +424,12 @@ def member_nodes(body: "Node") -> "list[Node]":
 
 
 def declare_fields(b: Builder, parts: "list[Node]") -> None:
-    """Declare the fields among the members of a class."""
+    """Declares the fields among the members of a class."""
     for child in parts:
-        written = child.child_by_field_name("type")
-        if child.type not in FIELDS or written is None:
+        type_node = child.child_by_field_name("type")
+        if child.type not in FIELDS or type_node is None:
             continue
-        kind, is_array = declared_type(written)
+        kind, is_array = declared_type(type_node)
         for declarator in child.children_by_field_name("declarator"):
             name = declarator.child_by_field_name("name")
             if name is not None:
@@ -437,7 +437,7 @@ def declare_fields(b: Builder, parts: "list[Node]") -> None:
 
 
 def member(b: Builder, node: "Node") -> None:
-    """Add one member of a class."""
+    """Adds one member of a class."""
     if node.type in METHODS:
         method(b, node)
     elif node.type in FIELDS:

@@ -1,4 +1,4 @@
-"""The event graph of a method: what is evaluated directly after what; and the edges derived from it."""
+"""The event graph of a method, that is the order of evaluation, and the edges derived from it."""
 
 import re
 from bisect import bisect_left
@@ -10,7 +10,7 @@ NO_KEY = -1
 NO_DEFINITION = 0
 FULL_DEFINITION = 1
 PARTIAL_DEFINITION = 2
-# Of one kind in one method, where their number grows with the square of its length; Tomcat's have 600 or fewer.
+# Per kind and method: their number can grow with the square of its length. Methods of Tomcat have 600 or fewer.
 MAX_EDGES = 200_000
 Edges = set[tuple[int, int, int]]
 MAX_BITS = 400_000_000
@@ -33,7 +33,7 @@ class Events:
         self.frontier: list[int] = []  # events that the next event directly follows; never changed in place
         # pairs of events: a value flows from the first into the second within one statement
         self.values: list[tuple[int, int]] = []
-        self.entries: list[int] = [0]  # numbers of events that a path begins at
+        self.entries: list[int] = [0]  # numbers of events at which a path begins
         self.convergences: list[int] = []  # control nodes that exist only if a path reaches them
         self.dropped: set[int] = set()  # events that are left out; paths lead through them
         self.is_approximate = False  # whether edges were left out because there are more than ``MAX_EDGES``
@@ -51,7 +51,7 @@ class Events:
         reads: bool = False,
         definition: int = NO_DEFINITION,
     ) -> int:
-        """Add a control node or, with ``role`` and ``key``, an occurrence of a variable; returns its number."""
+        """Adds a control node or, with ``role`` and ``key``, an occurrence of a variable; returns its number."""
         event = len(self.types)
         self.types.append(kind)
         self.roles.append(role)
@@ -65,19 +65,19 @@ class Events:
         return event
 
     def convergence(self, kind: NodeType, end: int) -> int:
-        """Add a convergence at the last byte of a construct that ends before ``end``."""
+        """Adds a convergence at the last byte of a construct that ends before ``end``."""
         event = self.add(kind, end - 1, end)
         self.convergences.append(event)
         return event
 
     def link(self, event: int) -> None:
-        """Let the frontier flow back to an event that exists."""
+        """Adds edges from the frontier back to an existing event."""
         self.before[event] = self.before[event] + self.frontier
 
     def flow(self, sources: Iterable[int], target: int) -> None:
-        """Note that values flow from variables into another."""
+        """Records that values flow from variables into another."""
         pairs = [(source, target) for source in sources]
-        # Of many variables into one is common; of many into many, as the patterns of a switch, is not.
+        # Flow from many variables into one is common; from many into many, as in the patterns of a switch, it is not.
         if len(self.values) + len(pairs) > len(self) + MAX_EDGES:
             self.is_approximate = True
         else:
@@ -85,11 +85,11 @@ class Events:
 
 
 def drop_events(events: Events) -> list[list[int]]:
-    """Leave out convergences that no path from a beginning reaches, and other dropped events; paths lead through them.
+    """Leaves out convergences that no path from a beginning reaches, and other dropped events; paths lead through them.
 
-    A beginning is the first event, that of a method, or one behind a lambda or a nested class: also in ``try { return
-    a; } finally { b(); }`` no path reaches the TRY_CONVERGENCE, whereas FINALLY and b stay as code. Returns the events
-    that each remaining one may directly follow, each once; of dropped ones nothing.
+    A beginning is the first event, that of a method, or the one after a lambda or a nested class: in ``try { return
+    a; } finally { b(); }`` no path reaches the TRY_CONVERGENCE, but FINALLY and b stay, as they are code. Returns the
+    distinct events that each remaining event may directly follow, and none for dropped events.
     """
     dropped = events.dropped | _unreached_convergences(events)
     events.dropped = dropped
@@ -102,7 +102,7 @@ def drop_events(events: Events) -> list[list[int]]:
 
 
 def _through(before: list[list[int]], sources: list[int], dropped: set[int]) -> list[int]:
-    """The events before one, where those that are dropped are replaced by the ones before them."""
+    """Replaces the dropped events among ``sources`` by the events before them."""
     if dropped.isdisjoint(sources):
         return list(dict.fromkeys(sources))
     remaining: dict[int, None] = {}
@@ -133,7 +133,7 @@ def _unreached_convergences(events: Events) -> set[int]:
 
 
 def successors(before: list[list[int]]) -> list[list[int]]:
-    """The events that may directly follow each, from those that each may follow."""
+    """Inverts ``before``: the events that may directly follow each event."""
     after: list[list[int]] = [[] for _ in before]
     for event, sources in enumerate(before):
         for source in sources:
@@ -156,13 +156,13 @@ def flow_edges(keys: list[int], before: list[list[int]]) -> Edges:
 
 
 def _chain_ends(keys: list[int], after: list[list[int]]) -> list[int]:
-    """The first event on the path from each, itself included, that is a control node, or that no single one follows.
+    """The first event on the path from each, itself included, that is a control node or has not exactly one successor.
 
-    Of the variables 0 -> 1 -> 2 and the control node 3 behind them, it is 3 for each.
+    For the variables 0 -> 1 -> 2 and the control node 3 after them, it is 3 for each.
     """
     ends = list(range(len(after)))
     for event in reversed(range(len(after))):
-        # What leads back is left alone, so that there is no circle.
+        # Edges that lead back are not followed, so that there is no cycle.
         if keys[event] != NO_KEY and len(after[event]) == 1 and after[event][0] > event:
             ends[event] = ends[after[event][0]]
     return ends
@@ -250,7 +250,7 @@ def _reaching_edges(
 
 
 def _reaching(before: list[list[int]], generated: dict[int, int], killed: dict[int, int]) -> list[int]:
-    """The definitions that hold after each event: repeated in order of the events until nothing changes."""
+    """The definitions that hold after each event, computed in order of the events until nothing changes."""
     reaching = [0] * len(before)
     has_loops = any(source >= event for event, sources in enumerate(before) for source in sources)
     changed = True
@@ -274,6 +274,6 @@ def _union(reaching: list[int], events: list[int]) -> int:
 
 
 def _members(bits: int, definitions: list[int]) -> list[int]:
-    """The definitions in a set: of 0b101 the first and the third. Bits behind theirs belong to other variables."""
+    """The definitions in a set: of 0b101 the first and the third. Higher bits belong to other variables."""
     digits = bin(bits & ((1 << len(definitions)) - 1))[:1:-1]
     return [definitions[match.start()] for match in re.finditer("1", digits)]

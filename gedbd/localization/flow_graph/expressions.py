@@ -197,7 +197,7 @@ def _operand_roles(node: "Node") -> tuple[Role, Role]:
 
 
 class Reference(NamedTuple):
-    """A named variable before its event: the node of its name, and the events of its owner."""
+    """A named variable whose event is still to be added: the node of its name, and the events of its owner."""
 
     node: "Node"
     variable: Variable
@@ -205,7 +205,7 @@ class Reference(NamedTuple):
 
 
 def unwrap(node: "Node") -> "Node":
-    """Remove parentheses and casts around an expression."""
+    """Removes parentheses and casts around an expression."""
     while node.type in ("parenthesized_expression", "cast_expression"):
         inner = node.child_by_field_name("value") if node.type == "cast_expression" else first_part(node)
         if inner is None:
@@ -220,7 +220,7 @@ def first_part(node: "Node") -> "Node | None":
 
 
 def find_reference(b: Builder, node: "Node") -> Reference | None:
-    """Add the events before the last name of ``a``, ``o.f`` or ``this.f``; None for names of types."""
+    """Adds the events before the last name of ``a``, ``o.f`` or ``this.f``; None for names of types."""
     if node.type == "identifier":
         variable = b.resolve(node)
         return Reference(node, variable, []) if variable else None
@@ -265,7 +265,7 @@ def _num_type_names(b: Builder, base: "Node", names: "list[Node]") -> int:
 
 
 def _fields(b: Builder, names: "list[Node]", owner: Variable | str | None, owners: list[int]) -> Reference:
-    """Add the fields of a chain except the last one.
+    """Adds the fields of a chain except the last one.
 
     The first is a field of ``owner``: a variable, a type name, or ``this`` (None), with the events ``owners``.
     """
@@ -287,14 +287,14 @@ def _field(b: Builder, name: "Node", owner: Variable | str | None) -> Variable:
 
 
 def occur_at(b: Builder, reference: Reference, role: Role, reads: bool = True, definition: int = NO_DEFINITION) -> int:
-    """Add the event of a reference."""
+    """Adds the event of a reference."""
     event = b.occur(reference.node, reference.variable, role, reads, definition)
     b.events.flow(reference.owners, event)
     return event
 
 
 def visit_array(b: Builder, node: "Node", definition: int = NO_DEFINITION) -> tuple[int, list[int]]:
-    """Add the events of ``a[i][j]``; return the event of a, or -1, and the value variables.
+    """Adds the events of ``a[i][j]``; returns the event of a, or -1, and the value variables.
 
     An assignment to an element also reads the array.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 FALLBACK_ENCODING = "cp1252"
-# Each alternative also ends where the text ends, so that a literal or comment without an end costs no second look.
+# Each alternative also ends where the text ends, so that literals and comments without an end need no backtracking.
 TOKENS = re.compile(
     r'(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|"""(?:\\.|.)*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?'
     r"|'(?:\\.|[^'\\\n])*'?|\w+|\S",
@@ -49,12 +49,12 @@ def decode_source(content: bytes) -> tuple[str, bool]:
 
 
 def plain_code(code: str) -> str:
-    """The tokens of some code, one a line, without comments: equal for methods that differ in layout alone."""
+    """The tokens of code, one per line, without comments: equal for methods that differ only in layout."""
     return "\n".join(token[0] for token in TOKENS.finditer(code) if token["comment"] is None)
 
 
 class AmbiguousMethodError(ValueError):
-    """Several methods are as described."""
+    """Several methods match."""
 
 
 class JavaMethod(NamedTuple):
@@ -113,10 +113,10 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
     size = path.stat().st_size
     if size > max_megabytes * BYTES:
         raise ValueError(
-            f"{path} has {size / BYTES:.3g} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise that"
+            f"{path} has {size / BYTES:.3g} MB, more than max_megabytes={max_megabytes:g}: cut it, or raise the limit"
         )
-    text, is_other = decode_source(path.read_bytes())
-    return text, (f"{path} is not UTF-8, so that it is read as {FALLBACK_ENCODING}",) if is_other else ()
+    text, is_fallback = decode_source(path.read_bytes())
+    return text, (f"{path} is not UTF-8, so that it is read as {FALLBACK_ENCODING}",) if is_fallback else ()
 
 
 def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[JavaMethod, bool]:
@@ -130,24 +130,24 @@ def choose_method(source: str, path: str, name: str | None = None, line: int | N
     methods = find_methods(source, path)
     if not methods:
         raise ValueError(f"{path} has no method or constructor with a body: is it a Java file?")
-    named = [method for method in methods if name in (None, method.name)]
-    if not named:
+    candidates = [method for method in methods if name in (None, method.name)]
+    if not candidates:
         raise ValueError(f"{path} has no method {name}: {_suggestion(str(name), methods)}")
-    chosen = [method for method in named if line is None or method.line <= line <= _last_line(method)]
-    if not chosen:
-        ranges = ", ".join(f"{method.line}-{_last_line(method)}" for method in named[:MAX_NAMED])
+    matching = [method for method in candidates if line is None or method.line <= line <= _last_line(method)]
+    if not matching:
+        ranges = ", ".join(f"{method.line}-{_last_line(method)}" for method in candidates[:MAX_NAMED])
         raise ValueError(f"{path}: no method{f' {name}' if name else ''} holds line {line}: they are at lines {ranges}")
     if line is not None:
         # The innermost begins last.
-        chosen = [max(chosen, key=lambda method: method.line)]
-    if len(chosen) > 1 and name is None:
-        names = list(dict.fromkeys(method.name for method in chosen))
-        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods: choose a name, of {_listed(names)}")
-    if len(chosen) > 1:
-        lines = [str(method.line) for method in chosen]
-        raise AmbiguousMethodError(f"{path} has {len(chosen)} methods {name}: choose a line, of {_listed(lines)}")
-    count = Counter(method.name for method in methods)[chosen[0].name]
-    return chosen[0], count > 1
+        matching = [max(matching, key=lambda method: method.line)]
+    if len(matching) > 1 and name is None:
+        names = list(dict.fromkeys(method.name for method in matching))
+        raise AmbiguousMethodError(f"{path} has {len(matching)} methods: choose a name, of {_listed(names)}")
+    if len(matching) > 1:
+        lines = [str(method.line) for method in matching]
+        raise AmbiguousMethodError(f"{path} has {len(matching)} methods {name}: choose a line, of {_listed(lines)}")
+    count = Counter(method.name for method in methods)[matching[0].name]
+    return matching[0], count > 1
 
 
 def _last_line(method: JavaMethod) -> int:
@@ -155,7 +155,7 @@ def _last_line(method: JavaMethod) -> int:
 
 
 def _suggestion(name: str, methods: list[JavaMethod]) -> str:
-    """Names that are close, else the first of the file."""
+    """Similar names, else the first names of the file."""
     names = list(dict.fromkeys(method.name for method in methods))
     by_lower = {known.lower(): known for known in names}
     close = [by_lower[match] for match in get_close_matches(name.lower(), by_lower, n=3)]
@@ -165,6 +165,6 @@ def _suggestion(name: str, methods: list[JavaMethod]) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    """The first words, and how many there are besides."""
+    """The first words, and the number of the others."""
     more = f" and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
     return ", ".join(words[:MAX_NAMED]) + more

@@ -2,9 +2,9 @@
 
 Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023). It
 says how many types and roles there are, and names those of its example. The others are named as in its authors' code
-(duyali2000/SemanticFlowGraph: NodeType.java, NodeRole.java). When a node of a type exists, and where in the flow, is
-decided here as in control flow graphs of the compilers literature, so that the talk's example gives its 13 variables
-and 4 control nodes. The edges of the example are in a picture that we do not have.
+(duyali2000/SemanticFlowGraph: NodeType.java, NodeRole.java). Which nodes exist, and where in the flow, follows control
+flow graphs of the compilers literature, so that the talk's example gives its 13 variables and 4 control nodes. The
+edges of the example are in a picture that we do not have.
 """
 
 import json
@@ -33,7 +33,7 @@ class NodeType(IntEnum):
     """What kind of program element a node is: 20 types of variables, then 35 of control instructions.
 
     A variable has the type that it is declared with, an array that of its elements, a boxed number that of its
-    primitive. The place of a control node is the token or character that is named with it.
+    primitive. A control node is at the token or character that its comment names.
     """
 
     INTEGER = 0  # ``int`` or ``Integer``
@@ -45,10 +45,10 @@ class NodeType(IntEnum):
     BYTE = 6  # ``byte`` or ``Byte``
     CHARACTER = 7  # ``char`` or ``Character``
     SHORT = 8  # ``short`` or ``Short``
-    OTHER_PRIMITIVE = 9  # A primitive type besides these; Java has none, so that no node has it
+    OTHER_PRIMITIVE = 9  # Another primitive type; Java has none, so no node has it
     DATE = 10  # A date or time of ``java.util`` or ``java.time``
     ITERABLE = 11  # ``Iterable``, ``Iterator`` and the like, without the collections below
-    COLLECTION = 12  # ``Collection``, queues, stacks and others that are no list, set or map
+    COLLECTION = 12  # ``Collection``, queues, stacks and others that are not a list, set or map
     LIST = 13  # ``List`` and its implementations
     SET = 14  # ``Set`` and its implementations
     MAP = 15  # ``Map`` and its implementations
@@ -106,7 +106,7 @@ class EdgeKind(IntEnum):
 
 
 class Role(IntEnum):
-    """In which operation a variable takes part. The innermost operation counts; parentheses and casts are none."""
+    """The operation that a variable takes part in. The innermost one counts; parentheses and casts do not."""
 
     # No operation that has a role of its own: thrown, the condition of a for loop, or a statement by itself
     BLOCK_DEFAULT = 0
@@ -158,7 +158,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class GraphRules:
-    """Two rules by which the authors' code (duyali2000/SemanticFlowGraph) makes other graphs than the talk's example.
+    """Two rules in which the authors' code (duyali2000/SemanticFlowGraph) differs from the talk's example.
 
     Raises ValueError if a choice is unknown.
     """
@@ -184,7 +184,7 @@ TALK_RULES = GraphRules()
 class FlowGraph:
     """A semantic flow graph <N, E, T, R>.
 
-    Nodes are in the order of their places in the source; of two at one place, the one that is evaluated first.
+    Nodes are in the order of their positions in the source; at the same position, in the order of evaluation.
     """
 
     names: tuple[str, ...]  # N names of variables; empty for control nodes
@@ -277,7 +277,7 @@ def dot_text(graph: FlowGraph, nodes: pd.DataFrame, title: str) -> str:
 
 
 def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> pd.DataFrame:
-    """A row for each node: its number, line (from ``first_line``), name, type and role."""
+    """A table with a row per node: its number, line (from ``first_line``), name, type and role."""
     rows = []
     for node, name in enumerate(graph.names):
         line = first_line + source.count("\n", 0, int(graph.spans[node, 0]))
@@ -287,7 +287,7 @@ def node_table(graph: FlowGraph, source: str, first_line: int = 1) -> pd.DataFra
 
 
 def edge_table(graph: FlowGraph) -> pd.DataFrame:
-    """A row for each kind of edges: their number, and the numbers of the nodes that they connect."""
+    """A table with a row per kind of edge: their number, and the numbers of the nodes that they connect."""
     rows = []
     for kind in EdgeKind:
         pairs = graph.edges[:, graph.kinds == kind].T.tolist()

@@ -1,10 +1,10 @@
 """Semantic flow graphs of Java code: of a method, and of a fragment such as a hunk of a diff.
 
-Code of a method that does not parse gives a graph of what does; its other names have the role UNKNOWN, as has all code
-that is nested more than ``MAX_DEPTH`` deep.
+A method that does not parse as a whole gives a graph of what does; its other names have the role UNKNOWN, as do all
+names in code that is nested more than ``MAX_DEPTH`` deep.
 
 A fragment begins and ends anywhere. What it cuts is completed outside of its text: ``}`` gets a beginning before the
-text, ``{`` an end behind it. What cannot be completed, such as half a comment or the end of a statement, becomes
+text, ``{`` an end after it. What cannot be completed, such as half a comment or the end of a statement, becomes
 spaces, so that positions in the text stay.
 """
 
@@ -60,7 +60,7 @@ class Fragment(NamedTuple):
 
 
 def completions(code: str) -> Iterator[Fragment]:
-    """Ways to complete a fragment: as it is, without its last, its first, or both statements if they are cut.
+    """Ways to complete a fragment: as it is, or without its last, its first or both statements, which may be cut.
 
     A text that holds nothing but comments has none.
     """
@@ -74,7 +74,7 @@ def completions(code: str) -> Iterator[Fragment]:
 
 
 def _without_half_comments(text: bytes) -> bytes:
-    """A text in which all comments are spaces, those that it cuts too."""
+    """Replaces all comments by spaces, also those that the text cuts."""
     for pattern in (_COMMENT_END, _COMMENT_LINES):
         begin = pattern.match(text)
         if begin and b"/*" not in begin[0]:
@@ -88,7 +88,7 @@ def _blank(text: bytes) -> bytes:
 
 
 def _without_cut_statements(text: bytes, without_first: bool, without_last: bool) -> bytes:
-    """A text without its lines until the first, or after the last, that ends a statement or begins a block."""
+    """Blanks the lines up to the first, or after the last, that ends a statement or begins a block."""
     ends = [match.end() for match in _STATEMENT_END.finditer(text)]
     begin = ends[0] if ends and without_first else 0
     end = ends[-1] if ends and without_last else len(text)
@@ -152,7 +152,7 @@ def method_graph(code: str, rules: GraphRules = TALK_RULES) -> FlowGraph:
     Raises ValueError if the text holds no method.
     """
     text = _CLASS + code.encode(errors="replace") + b"\n"
-    # As it is, then with an end of each bracket that it leaves open.
+    # As it is, then with all open brackets closed.
     for closer in chain([b""], (fragment.closer for fragment in completions(code))):
         source = text + closer + b"}"
         node = _first_method(syntax_tree(source))
@@ -251,7 +251,7 @@ def _parse_completed(
 
 
 def _cut_graph(builder: Builder, code: str, offset: int) -> FlowGraph:
-    """The graph of a completed piece without the nodes of what completes it; ``offset`` bytes are before the piece."""
+    """The graph of a completed piece without the nodes outside of it; ``offset`` bytes are before the piece."""
     events = builder.events
     end = offset + len(code.encode(errors="replace"))
     events.dropped.update(

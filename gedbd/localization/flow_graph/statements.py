@@ -271,24 +271,24 @@ def _catch(b: Builder, clause: "Node") -> None:
 
 
 def switch_value(b: Builder, node: "Node", role: Role) -> list[int]:
-    """Add a switch expression; return the value variables of its results."""
+    """Adds a switch expression; returns the value variables of its results."""
     b.body.yields.append(([], []))
     _switch(b, node, Role.YIELD_EXPRESSION)
     return b.body.yields.pop()[1]
 
 
 def yield_statement(b: Builder, node: "Node") -> None:
-    """Add ``yield``, which leaves the innermost switch expression."""
+    """Adds ``yield``, which leaves the innermost switch expression."""
     values = b.expressions(node, b.role_alone(node, Role.YIELD_EXPRESSION))
     if b.body.yields:
-        leaving, results = b.body.yields[-1]
-        leaving += b.events.frontier
+        yield_events, results = b.body.yields[-1]
+        yield_events += b.events.frontier
         results += values
     b.events.frontier = []
 
 
 def pattern(b: Builder, node: "Node", values: list[int], role: Role) -> None:
-    """Declare the variables of a pattern, with data flow from ``values``."""
+    """Declares the variables of a pattern, with data flow from ``values``."""
     stack = [node]
     while stack:
         part = stack.pop()
@@ -309,7 +309,7 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
     b.body.targets.append(target)
     b.scopes.push()
     ends: list[int] = []
-    falling: list[int] = []
+    fall_through: list[int] = []
     has_default = False
     body = node.child_by_field_name("body")
     for group in body.named_children if body else ():
@@ -322,20 +322,20 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
             ends += b.events.frontier
             b.scopes.pop()
         else:
-            b.events.frontier = b.events.frontier + falling
+            b.events.frontier = b.events.frontier + fall_through
             for child in group.named_children:
                 if child.type != "switch_label":
                     b.statement(child)
-            falling = b.events.frontier
+            fall_through = b.events.frontier
     b.scopes.pop()
     b.body.targets.pop()
-    yielding = b.body.yields[-1][0] if result_role == Role.YIELD_EXPRESSION else []
-    b.events.frontier = ends + falling + target.breaks + yielding + ([] if has_default else [choice])
+    yield_events = b.body.yields[-1][0] if result_role == Role.YIELD_EXPRESSION else []
+    b.events.frontier = ends + fall_through + target.breaks + yield_events + ([] if has_default else [choice])
     b.events.convergence(NodeType.SWITCH_CONVERGENCE, node.end_byte)
 
 
 def _case_labels(b: Builder, group: "Node", choice: int, selector: list[int]) -> bool:
-    """Add the labels of a group; return whether one is ``default``."""
+    """Adds the labels of a group; returns whether one is ``default``."""
     ends: list[int] = []
     has_default = False
     for label in group.named_children:

@@ -50,8 +50,8 @@ def answer(
 ) -> None:
     """Updates the index and prints the answer for each report, as text or JSON; warnings go to standard error.
 
-    Nothing is ranked after the time ``before``, UTC, or the report's date. JSON always has the details: all reasons,
-    lines of code and last commits.
+    Ranks only what is before the time ``before`` (UTC), or else the report's date. JSON always has the details: all
+    reasons, lines of code and last commits.
 
     Raises:
         SystemExit: With status 130, on Ctrl-C.
@@ -84,7 +84,7 @@ def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
     ``title`` of a change is the first line of ``message``; ``spans`` of a line are the positions of the report's words
     in ``text``.
     """
-    answer = {
+    content = {
         "query": {"issue_id": report.issue_id, "title": report.title, "created_at": report.created_at},
         **facts,
         "files_commit": located.commit,
@@ -93,7 +93,7 @@ def as_json(report: Report, located: Located, facts: dict[str, Any]) -> str:
         "files": [asdict(file) for file in located.files],
         "changes": [{"title": change.title, **asdict(change)} for change in located.changes],
     }
-    return json.dumps(answer, default=datetime.isoformat)
+    return json.dumps(content, default=datetime.isoformat)
 
 
 def print_located(
@@ -101,7 +101,7 @@ def print_located(
 ) -> None:
     """Prints a line for each file with its best places below, and a line for each suspect commit.
 
-    In a terminal, lines are cut at its width. As details, all reasons, lines of code and last commits are printed.
+    In a terminal, lines are cut at its width. ``details`` adds all reasons, lines of code and last commits.
     ``facts`` are those of ``RepositoryIndex.facts`` and ``statement``, the result of the backtest.
     """
     _print_line(console, Text(printable(f"{report.issue_id} {report.title}".strip()[:200])))
@@ -155,7 +155,7 @@ def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
         console.print()
     head = Text(f"{file.rank:3} ", style="bold").append(printable(file.path), style="cyan")
     if details:
-        console.print(head, soft_wrap=True)  # whole, to be copied
+        console.print(head, soft_wrap=True)  # not cut, so that it can be copied
         print_hanging(console, INDENT, "; ".join(file.explanation))
     else:
         without_counts = (reason.partition(" (")[0] for reason in file.explanation)
@@ -169,12 +169,12 @@ def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
 
 
 def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
-    """Prints lines, name and last commit of a place; as details, its matching lines and further commits."""
+    """Prints lines, name and last commit of a place; ``details`` adds its matching lines and further commits."""
     name = printable(declared_name(place.name) or place.name.strip())
-    where = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")
-    where.truncate(PLACE_WIDTH, overflow="ellipsis", pad=bool(place.commits))
+    location = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")
+    location.truncate(PLACE_WIDTH, overflow="ellipsis", pad=bool(place.commits))
     commits = [_commit_text(commit) for commit in place.commits] or [Text()]
-    _print_line(console, where.append_text(commits[0]))
+    _print_line(console, location.append_text(commits[0]))
     if not details:
         return
     numbers = {line.number for line in place.lines}
@@ -182,7 +182,7 @@ def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
         _print_line(console, Text(f"{INDENT}{place.header:6}   {printable(place.name.strip())}"))
     _print_lines(console, place.lines)
     if place.num_left_out:
-        print_line(console, f"{INDENT}       lines that the stack trace names too: {place.num_left_out:,}")
+        print_line(console, f"{INDENT}       further lines in the stack trace: {place.num_left_out:,}")
     for commit in commits[1:]:
         _print_line(console, Text(" " * PLACE_WIDTH).append_text(commit))
 
@@ -194,7 +194,7 @@ def _commit_text(commit: PlaceCommit | LocatedChange) -> Text:
 
 
 def _print_change(console: Console, change: LocatedChange, details: bool) -> None:
-    """Prints rank, id, date and title of a commit; as details, its reasons and matching lines."""
+    """Prints rank, id, date and title of a commit; ``details`` adds its reasons and matching lines."""
     if details:
         console.print()
     _print_line(console, Text(f"{change.rank:3}", style="bold").append_text(_commit_text(change)))
@@ -204,19 +204,19 @@ def _print_change(console: Console, change: LocatedChange, details: bool) -> Non
             # A hunk that only removes lines has the position of the removed lines.
             start = hunk.new_start if hunk.new_count else hunk.old_start
             last = start + max(1, hunk.new_count or hunk.old_count) - 1
-            where = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
-            console.print(where, soft_wrap=True)  # whole, to be copied
+            location = Text(INDENT) + Text.assemble((printable(hunk.path), "cyan"), f":{start}-{last}")
+            console.print(location, soft_wrap=True)  # not cut, so that it can be copied
             _print_lines(console, hunk.lines)
 
 
 def print_notices(console: Console, notices: Sequence[str]) -> None:
-    """Prints warnings, one a line."""
+    """Prints warnings, one per line."""
     for notice in notices:
         console.print(Text(printable(notice)), soft_wrap=True)
 
 
 def _print_lines(console: Console, lines: Sequence[MatchedLine]) -> None:
-    """Prints lines without their common indentation, with highlighted shared words, the first of them visible."""
+    """Prints lines without common indentation; highlights the shared words, and keeps the first one visible."""
     indent = min((len(line.text) - len(line.text.lstrip()) for line in lines), default=0)
     for line in lines:
         start = indent

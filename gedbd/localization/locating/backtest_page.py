@@ -49,7 +49,7 @@ COMMITS = "an inducing commit"
 FILES_TEXT = (
     "Hit@k is the share of the tested reports with a file that the fix changed among the first k; MRR is the mean of"
     " 1 / rank of the first such file; MAP is the mean over reports of the average precision of all such files."
-    " Brackets hold 95% intervals. Only source files that existed before the report count, and no tests; one that a"
+    " Brackets hold 95% intervals. Only source files that existed before the report count, not tests; a file that a"
     " system does not rank is a miss. BM25 over changes compares words with all changes of a file. Last changed ranks"
     " files by the date of their last change. Another report's text is the first ranker given the text of another"
     " tested report: its figures show how far a ranker gets without the text of the report."
@@ -77,7 +77,7 @@ DIFFERENCES_TEXT = (
 )
 FILE_COUNTS_TEXT = (
     "The files are those that the fixing commits changed, or that the data names. A fix that only changes tests, other"
-    " files, or files that did not exist yet cannot be tested."
+    " files, or files that did not exist yet, cannot be tested."
 )
 COUNTS_TEXT = (
     "Fixes are found by the reports that commit messages name, or are listed in a table. The commits that last changed"
@@ -98,7 +98,7 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     """Runs a backtest, writes the run folder, and prints the results.
 
     Returns:
-        The hit rate of files, or of commits if none is tested for files.
+        The hit rate of files, or of commits if no report is tested for files.
     """
     corpus = read_changes(cfg)
     for warning in corpus.warnings:
@@ -156,11 +156,11 @@ def summary(backtest: LocatingBacktest) -> str:
     for what, (replayed, _) in measured.items():
         if replayed.system == LEARNED:
             count = f"{replayed.split.num_labelled:,} older reports"
-            sentences.append(f"The ranker that {what} are measured with was trained on {count}.")
-    for replayed, answer in measured.values():
+            sentences.append(f"The ranker measured on {what} was trained on {count}.")
+    for replayed, label in measured.values():
         if len(replayed.reports) and replayed.system != LEARNED:
             sentences.append(
-                f"The {len(replayed.reports):,} reports with {answer} are too few to learn from, so the default ranker"
+                f"The {len(replayed.reports):,} reports with {label} are too few to learn from, so the default ranker"
                 " is measured on all of them, and used."
             )
     total = backtest.commits.reports.num_reports
@@ -173,7 +173,7 @@ def summary(backtest: LocatingBacktest) -> str:
 
 
 def sections(backtest: LocatingBacktest) -> list[Section]:
-    """The sections of the page, files first; those without rows are left out by the page."""
+    """The sections of the page, files first; the page omits sections without rows."""
     tables = backtest.tables
     page = []
     if "files_metrics" in tables:
@@ -181,14 +181,14 @@ def sections(backtest: LocatingBacktest) -> list[Section]:
         page.insert(1, Section("Reports that name a file, and others", NAMED_TEXT, [tables["files_named"]]))
     page.append(Section("Which reports are tested for files?", FILE_COUNTS_TEXT, [tables["files_counts"]]))
     if "files_metrics" in tables:
-        listed = right_and_wrong(tables["files_right"], tables["files_wrong"], "first file", by="margin")
-        page.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [listed]))
+        examples = right_and_wrong(tables["files_right"], tables["files_wrong"], "first file", by="margin")
+        page.append(Section("Right and wrong files", FILE_EXAMPLES_TEXT, [examples]))
     if "metrics" in tables:
         page += _metric_sections(tables, "", COMMITS, METRICS_TEXT, backtest.commits.system)
     page.append(Section("Which reports are tested for commits?", COUNTS_TEXT, [tables["counts"]]))
     if "metrics" in tables:
-        listed = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
-        page.append(Section("Right and wrong suspects", EXAMPLES_TEXT, [listed]))
+        examples = right_and_wrong(tables["right"], tables["wrong"], "suspicion", by="margin")
+        page.append(Section("Right and wrong suspects", EXAMPLES_TEXT, [examples]))
     return page
 
 
@@ -208,7 +208,7 @@ def _metric_sections(tables: dict[str, pd.DataFrame], prefix: str, what: str, te
 
 
 def hit_figure(curve: pd.DataFrame, what: str) -> Figure:
-    """Hit@k against k for each system, with the interval of the first one; ``what`` is looked for."""
+    """Hit@k against k for each system, with the interval of the first system; ``what`` names a relevant document."""
     figure, axis = start_figure()
     for number, (system, rows) in enumerate(curve.groupby("system", sort=False)):
         color, line = STYLES[str(system)]
@@ -220,7 +220,7 @@ def hit_figure(curve: pd.DataFrame, what: str) -> Figure:
 
 
 def print_tables(console: Console, backtest: LocatingBacktest) -> None:
-    """Prints hit@k, MRR and MAP: of files, of the reports that name one and those that do not, and of commits."""
+    """Prints hit@k, MRR and MAP of files, of reports that name a file and reports that do not, and of commits."""
     tables = backtest.tables
     if "files_metrics" in tables:
         _print_metrics(console, tables["files_metrics"], FILES)

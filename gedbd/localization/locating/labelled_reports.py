@@ -36,7 +36,7 @@ def check_options(cfg: DictConfig) -> None:
 def read_changes(cfg: DictConfig) -> ChangeCorpus:
     """The reports, and the commits of the repository that fixed and introduced their bugs.
 
-    Raises ValueError if there are reports without a repository, or a history of changes with one.
+    Raises ValueError for reports without a repository, or a repository with a history of changes for reports.
     """
     if cfg.repo is None:
         corpus = instantiate(cfg.dataset)
@@ -71,11 +71,14 @@ def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]
     rows = {granularity: np.cumsum(mask) - 1 for granularity, mask in kept.items()}  # kept 1 0 1: rows 0 0 1
     inducing = {name: _links(links, kept[name], rows[name]) for name, links in corpus.inducing.items()}
     fixing = None if corpus.fixing is None else _links(corpus.fixing, kept["commit"], rows["commit"])
-    counts = [f"merges are no candidates, as in gedbd locate: {num_merges:,}"]
-    both = {"inducing": (corpus.inducing.get("commit"), inducing.get("commit")), "fixing": (corpus.fixing, fixing)}
-    for what, (before, after) in both.items():
+    messages = [f"merges are not candidates, as in gedbd locate: {num_merges:,}"]
+    links_by_name = {
+        "inducing": (corpus.inducing.get("commit"), inducing.get("commit")),
+        "fixing": (corpus.fixing, fixing),
+    }
+    for what, (before, after) in links_by_name.items():
         if before is not None and after is not None and len(after) < len(before):
-            counts.append(f"links to {what} commits that are merges, left out: {len(before) - len(after):,}")
+            messages.append(f"links to {what} commits that are merges, left out: {len(before) - len(after):,}")
     reduced = replace(
         corpus,
         commits=_documents(corpus.commits, kept["commit"], {"commit": rows["commit"]}),
@@ -84,7 +87,7 @@ def without_merges(corpus: ChangeCorpus) -> tuple[ChangeCorpus, tuple[str, ...]]
         fixing=fixing,
         inducing=inducing,
     )
-    return reduced, tuple(counts)
+    return reduced, tuple(messages)
 
 
 def _documents(documents: Documents, kept: np.ndarray, numbers: dict[str, np.ndarray]) -> Documents:
@@ -140,7 +143,7 @@ class LabelledReports:
 
 
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
-    """The reports with earlier inducing commits; ``corpus`` is one of ``with_all_links``."""
+    """The reports with earlier inducing commits; ``corpus`` is from ``with_all_links``."""
     assert corpus.reports is not None
     links = corpus.inducing["commit"].table.reset_index(drop=True)
     reported_at = corpus.reports.reports["created_at"].iloc[links["query"]].reset_index(drop=True)
@@ -218,17 +221,17 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
 class ReplaySplit:
     """A split of labelled reports into training and test set."""
 
-    test: np.ndarray  # positions of the newer half; of all reports without training
-    # rows of the reports that were fixed when the first test report was created; empty if too few of them are labelled
+    test: np.ndarray  # positions of the newer half, or of all reports without training
+    # rows of the reports that were fixed before the first test report; empty if too few of them are labelled
     train: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     num_labelled: int = 0  # number of labelled reports in ``train``
     num_unknown: int = 0  # number of labelled reports of the older half that were fixed too late for ``train``
 
 
 def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: int, max_replayed: int) -> ReplaySplit:
-    """Splits off the newer half of the labelled reports as test set; all reports are tested if there are too few.
+    """Splits off the newer half of the labelled reports as the test set; tests all reports if there are too few.
 
-    The training set holds all reports that were fixed when the first test report was created, labelled or not. It is
+    The training set holds all reports that were fixed before the first test report, labelled or not. It is
     empty if less than half of ``min_reports`` of these are labelled.
     """
     assert corpus.reports is not None

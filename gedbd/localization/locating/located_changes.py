@@ -24,9 +24,9 @@ MAX_LINES = 5
 MAX_TERMS = 8
 MAX_NAMED = 4  # words or files that a reason names
 MAX_FAMILIES = 3
-GENERIC_SHARE = 0.1  # of commits or files: a word in as many is generic
+GENERIC_SHARE = 0.1  # of commits or files; a word in at least this share is generic
 MIN_GENERIC = 5  # commits or files: in a young project, one commit may be a tenth of all
-MIN_SHARE = 0.1  # of all positive contributions: a family of features with as much is a reason
+MIN_SHARE = 0.1  # of all positive contributions; a family of features with at least this share is a reason
 # Families of features by the beginnings of their names; the first match counts. The words only name the family: a
 # ranker may also prefer a commit for a low value, such as no earlier bugs.
 FAMILIES = (
@@ -74,7 +74,7 @@ class MatchedHunk:
 
 
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
-    """The hunks of a commit that match a report, best first; ``weights`` are of its lower-case words."""
+    """The hunks of a commit that match a report, best first; ``weights`` are those of its lower-case words."""
     shared_words = SharedWords(weights)
     matches = (_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks)
     return tuple(sorted(filter(None, matches), key=lambda hunk: -hunk.score)[:max_hunks])
@@ -96,7 +96,7 @@ class SharedWords:
         self._cache: dict[str, list[WordSpan]] = {}
 
     def __call__(self, text: str) -> list[WordSpan]:
-        """The ``word_spans`` of a text that are among the words."""
+        """The ``word_spans`` of a text whose words are among ``words``."""
         shared: list[WordSpan] = []
         for match in WORD.finditer(text):
             words = self._cache.get(match[0])
@@ -124,7 +124,7 @@ def _match(
         terms = {word.word for word in shared}
         (unchanged if sign == " " else changed).update(terms)
         if shared:
-            # Exact, because the order of a set differs between processes.
+            # fsum is exact: the order of a set differs between processes.
             value = fsum(weights[term] for term in terms) * (CONTEXT_WEIGHT if sign == " " else 1.0)
             spans = joined_spans([(word.start, word.end) for word in shared])
             lines.append((value, MatchedLine(sign, old if sign == "-" else new, text, spans)))
@@ -157,7 +157,7 @@ def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def word_spans(text: str) -> Iterator[WordSpan]:
-    """The words that ``gedbd.text.words`` finds, with their positions, from three characters on.
+    """The words of three or more characters that ``gedbd.text.words`` finds, with their positions.
 
     ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
     """
@@ -190,7 +190,7 @@ def _run_words(run: str) -> list[WordSpan]:
 
 @dataclass(frozen=True)
 class LocatedChange:
-    """A commit that may have induced the bug of a report."""
+    """A commit that may have introduced the bug of a report."""
 
     id: str
     rank: int  # from 1
@@ -212,7 +212,7 @@ class QueryWords(NamedTuple):
     """The words of a report that earlier commits contain."""
 
     weights: dict[str, float]  # words, lower case, with the weight log(1 + N / n) for n of N commits
-    # words in a tenth or more of the commits, or of the files that these changed; no reason names them
+    # words in at least a tenth of the commits, or of their changed files; no reason names them
     generic: frozenset[str] = frozenset()
 
 
@@ -310,7 +310,7 @@ def largest_families(contributions: Mapping[str, float]) -> list[str]:
 
 
 def family(name: str) -> str:
-    """The description of a feature's family, or its name if it has none."""
+    """The description of a feature's family, or the feature's name if it has no family."""
     exact = dict(FAMILIES).get(name)
     return exact or next((description for start, description in FAMILIES if name.startswith(start)), name)
 

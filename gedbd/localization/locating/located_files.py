@@ -1,4 +1,4 @@
-"""Files that a report may concern, with reasons, matching places and the last commits of these."""
+"""Files that a report may concern, with reasons, matching places and the last commits of these places."""
 
 import os
 import re
@@ -64,9 +64,9 @@ def last_commits(
 ) -> list[tuple[PlaceCommit, ...]]:
     """The commits that last changed each place, newest first, at most ``max_commits``.
 
-    Changes of white space, moves within a file, and the comment before a function are ignored. The places are the most
-    important first: after ``seconds``, unless None, a place may have fewer commits or none, and the last commit fewer
-    lines.
+    Changes of white space, moves within a file, and the comment before a function are ignored. The places are in
+    order of importance: after ``seconds`` (None for no limit), later places may have fewer commits or none, and a
+    commit fewer lines.
 
     Raises:
         ValueError: There is no such file or line, or an object is damaged.
@@ -208,8 +208,8 @@ def _reasons(
 ) -> Iterator[tuple[str, ...]]:
     """Reasons for the rank of each file.
 
-    A reason is given if it is true and its features contribute to the score. Without any, the reason is the number of
-    commits that changed the file.
+    A reason is given if it is true and its features contribute to the score. Without a reason,
+    the number of commits that changed the file is the reason.
     """
     history = ranked.history
     before = history.num_before(ranked.query.created_at)
@@ -252,7 +252,7 @@ def _together(number: int, paths: Sequence[str], commits: Sequence[np.ndarray]) 
 
 
 def is_named(path: str, text: str) -> bool:
-    """Whether a report names a file: ``CSVParser.java``, ``CSVParser`` or ``Lexer``, but not ``git`` for ``git.py``."""
+    """Whether a text names a file: ``CSVParser.java``, ``CSVParser`` or ``Lexer``, but not ``git`` for ``git.py``."""
     name = PurePosixPath(path)
     looks_like_code = CODE_LIKE.search(name.stem) is not None or name.stem[:1].isupper()
     mention = name.stem if looks_like_code else name.name

@@ -43,7 +43,7 @@ from gedbd.localization.locating.tracker_ranker import TOP, HitRate, HitRates
 from gedbd.retrieval.scorers.bm25 import CodeBm25
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
-NEAR = 10  # rank whose score is compared with that of the first
+MARGIN_RANK = 10  # the margin is the score of the first minus that of this rank
 BM25 = "BM25 over diffs"
 NUM_FILES = "number of changed files"
 BM25_CHANGES = "BM25 over changes"
@@ -123,7 +123,7 @@ def replay_files(
     report. Each report reads the fixes known before it.
 
     Returns:
-        The columns of ``_replay`` and ``names_file``, see the function.
+        The columns of ``_replay``, and ``names_file`` from the function of this name.
     """
     rows = reports.rows[tested]
     other_rows = shuffled_rows(rows, seed)
@@ -172,7 +172,7 @@ def _replay(
 def rank_candidates(
     documents: np.ndarray, scores: np.ndarray, relevant: np.ndarray, newest_first: bool = False
 ) -> dict[str, object]:
-    """The result of one report.
+    """Ranks the candidates of one report.
 
     Unlike in ``gedbd.retrieval.ranking_tasks.rank``, scores are compared in double precision, and relevant documents
     that a system does not rank lower the average precision.
@@ -183,13 +183,13 @@ def rank_candidates(
     Returns:
         ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``;
         ``candidates`` (their number); ``first`` (the first candidate) and ``found`` (the best relevant document), or
-        -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first less that of rank ``NEAR``).
+        -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first minus that of the tenth).
     """
     order = np.lexsort((-documents if newest_first else documents, -scores))
     ranked = documents[order]
     ranks = np.flatnonzero(np.isin(ranked, relevant)) + 1
     precision = np.arange(1, len(ranks) + 1) / ranks
-    near = order[: min(NEAR, len(order))]
+    near = order[: min(MARGIN_RANK, len(order))]
     return {
         "rank": float(ranks[0]) if len(ranks) else np.inf,
         "average_precision": float(precision.sum() / len(relevant)),
@@ -242,7 +242,7 @@ class ReplayedReports:
 
     reports: LabelledReports  # the reports with relevant documents
     split: ReplaySplit  # training and test set
-    system: str  # the main system: the learned ranker, or the default one without training
+    system: str  # the main system: the learned ranker, or the default ranker without training
     ranks: pd.DataFrame  # see ``replay_commits`` and ``replay_files``
 
 
@@ -251,7 +251,7 @@ class LocatingBacktest:
     """The result of a backtest."""
 
     hit_rate: HitRates  # share of reports with an inducing commit, and with a fixed file, among the first ``TOP``
-    # the ranker for use: its models are trained on all fixed reports, or the default ones if there are too few
+    # the final ranker: its models are trained on all fixed reports, or the default models if there are too few
     ranker: ChangeRanker
     fixes: list[KnownFix]  # the fixed reports that the ranker reads; empty for the default ranker
     commits: ReplayedReports  # replay of the reports with inducing commits
@@ -262,7 +262,7 @@ class LocatingBacktest:
     warnings: tuple[str, ...] = ()  # failures of the training, and whether the default ranker is left out
 
 
-@stage("learn and replay")
+@stage("train and replay")
 def run_replay(
     corpus: ChangeCorpus, target: float, min_reports: int, max_replayed: int, max_learnt: int, seed: int
 ) -> LocatingBacktest:
@@ -355,7 +355,7 @@ def default_was_trained_on(ids: Sequence[str]) -> bool:
 
 
 def _learned_and_default(learned: ChangeRanker | None, is_default_biased: bool) -> dict[str, ChangeRanker]:
-    """The learned ranker, if any, and the default one, unless that was trained on the history and is not needed."""
+    """The learned ranker, if any, and the default ranker unless it was trained on this history and is not needed."""
     rankers = {} if learned is None else {LEARNED: learned}
     return rankers if rankers and is_default_biased else rankers | {DEFAULT: default_ranker()}
 
@@ -365,7 +365,7 @@ class LearnedRankers(NamedTuple):
 
     commits: ChangeRanker | None  # for the test of commits, trained on older reports only; None if it is not trained
     files: ChangeRanker | None  # likewise for the test of files; its model of commits is the default one
-    ranker: ChangeRanker  # for use, trained on all fixed reports; models that are not trained are the default ones
+    ranker: ChangeRanker  # final, trained on all fixed reports; models that are not trained are the default models
     warnings: tuple[str, ...]  # failures of the training
 
 
@@ -376,30 +376,30 @@ def learn_rankers(
     file_train: np.ndarray,
     seed: int,
 ) -> LearnedRankers:
-    """Trains rankers on the older fixed reports, for the test, and a ranker on ``rows``, all of them, for use.
+    """Trains rankers on the older fixed reports, for the test, and the final ranker on all fixed reports, ``rows``.
 
     ``examples`` are by row of the report; their features are as of its date, so that all rankers can share them.
     ``commit_train`` and ``file_train`` are the training reports for the tests of commits and of files; empty for none.
     """
     options = ChangeTrainingOptions(seed=seed)
     default = default_ranker()
-    everything, of_commits, of_files = (
+    all_examples, commit_examples, file_examples = (
         [examples[row] for row in split.tolist()] for split in (rows, commit_train, file_train)
     )
     commits = files = None
     ranker = default
     warnings = []
-    if of_commits:
+    if commit_examples:
         try:
-            commits = fit_examples(of_commits, options)
-            ranker = fit_examples(everything, options)
+            commits = fit_examples(commit_examples, options)
+            ranker = fit_examples(all_examples, options)
         except ValueError as error:
             warnings.append(f"the ranker of commits was not trained: {error}")
-    if of_files:
+    if file_examples:
         try:
-            files = ChangeRanker(fit_files(of_files, options), default.commits)
+            files = ChangeRanker(fit_files(file_examples, options), default.commits)
             if commits is None:
-                ranker = ChangeRanker(fit_files(everything, options), default.commits)
+                ranker = ChangeRanker(fit_files(all_examples, options), default.commits)
         except ValueError as error:
             warnings.append(f"the ranker of files was not trained: {error}")
     return LearnedRankers(commits, files, ranker, tuple(warnings))
@@ -446,7 +446,7 @@ def _tables(
 ) -> dict[str, pd.DataFrame]:
     """The tables of ``LocatingBacktest``; the counts alone if no report was replayed."""
     counts |= {
-        "learnt from to measure": replayed.split.num_labelled,
+        "older, used for training": replayed.split.num_labelled,
         "older, but fixed only after the first tested report: left out": replayed.split.num_unknown,
         "tested": len(replayed.split.test),
     }
@@ -504,7 +504,7 @@ def metrics(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 
 def differences(ranks: pd.DataFrame, system: str, group: np.ndarray) -> pd.DataFrame:
-    """Differences of ``COMPARED`` between one system and each other, ``less``, with paired 95% intervals."""
+    """Differences of ``COMPARED`` between one system and each other system (``less``), with paired 95% intervals."""
     ordered = ranks.sort_values("report", kind="stable")
     values = {name: _values(system_ranks) for name, system_ranks in ordered.groupby("system", sort=False)}
     cluster = group[ordered.loc[ordered["system"] == system, "report"]]

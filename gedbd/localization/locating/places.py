@@ -14,7 +14,7 @@ from gedbd.localization.locating.located_changes import MAX_LINES, MAX_TERMS, Ma
 from gedbd.localization.repository.git_command import Git, decode, find_entries, object_sizes, read_blobs
 from gedbd.text.words import PART, WORD, normalise
 
-MAX_BLOCK_LINES = 40  # of a section that is no function
+MAX_BLOCK_LINES = 40  # of a section that is not a function
 MAX_NAME_CHARS = 200
 MODIFIERS = """
 abstract actual async companion const data declare default export extern external final friend infix inline inner
@@ -25,7 +25,7 @@ KEYWORDS = """
 class def defmacro defmodule defn defp enum extension fn fun func function impl interface macro_rules! mod module
 namespace object proc protocol record struct sub trait type union
 """
-# After these, a name and a bracket are a call, not a header.
+# After these, a name and a parenthesis are a call, not a header.
 STATEMENTS = """
 await case catch delete do elif else elsif for foreach if in instanceof lock new not or return super switch synchronized
 this throw try typeof unless until using when while yield assert goto
@@ -200,7 +200,7 @@ class FileMatch(NamedTuple):
 
 
 class FramePlace(NamedTuple):
-    """A frame in a file."""
+    """A stack frame that belongs to a file."""
 
     frame: Frame
     number: int  # position in the stack, 1 for the frame that raised the error
@@ -216,7 +216,7 @@ def find_places(
     frames: Sequence[Frame] = (),
     max_files: int | None = None,
 ) -> dict[str, FileMatch]:
-    """The places of files that match a report best, at most ``max_places`` a file, in the first ``max_files``.
+    """The places that match a report best, at most ``max_places`` per file, in the first ``max_files`` files.
 
     The score of a place is the sum of the weights of its words, lower case; identifiers of several parts count twice,
     and the name of a function once more. Places named by ``frames``, those of the report's stack traces, come first.
@@ -323,27 +323,27 @@ class _PlaceFinder:
 
 
 def frames_in(frames: Sequence[Frame], paths: Sequence[str]) -> dict[str, list[FramePlace]]:
-    """The frames of a report, in its order, in each file.
+    """The frames in each file, in the order of the report.
 
-    A frame belongs to the files of its name whose path has the longest common end with that of the frame; a frame with
-    a path must share at least the last folder, which excludes files of libraries.
+    A frame belongs to the files with its file name whose paths share the most last folders with the frame's path. A
+    frame with a path must share at least the last folder, which excludes files of libraries.
     """
     by_path: dict[str, list[FramePlace]] = {path: [] for path in paths}
     by_name = defaultdict(list)
     for path in by_path:
         by_name[PurePosixPath(path).name].append(path)
-    # A traceback of Python ends with the function where the error was raised, others begin with it.
+    # Python tracebacks end with the function that raised the error, others begin with it.
     rest = [frame for frame in frames if not frame.file.endswith(".py")]
     ordered = [*rest, *(frame for frame in reversed(frames) if frame.file.endswith(".py"))]
     for number, frame in enumerate(ordered):
         parts = _parts(frame)
-        common = {}
+        num_common = {}
         for path in by_name.get(parts[-1], []):
             pairs = zip(reversed(path.split("/")), reversed(parts), strict=False)
-            common[path] = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-        for path, count in common.items():
-            needed = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
-            if count == max(common.values()) and count >= needed:
+            num_common[path] = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        for path, count in num_common.items():
+            min_common = min(2, path.count("/") + 1) if "/" in frame.file or "\\" in frame.file else 1
+            if count == max(num_common.values()) and count >= min_common:
                 by_path[path].append(FramePlace(frame, number + 1, 1 - number / len(ordered)))
     return by_path
 
@@ -359,8 +359,8 @@ def _named_sections(
 ) -> dict[Section, list[FramePlace]]:
     """The section that each frame names.
 
-    The line may refer to another version of the file: the function with the name of the frame's method that is closest
-    to the line is named, or, without one, the section of the line.
+    The line may refer to another version of the file. So the section is the function with the name of the frame's
+    method that is closest to the line or, without such a function, the section that contains the line.
     """
     by_section: dict[Section, list[FramePlace]] = defaultdict(list)
     for place in frames:
@@ -381,7 +381,7 @@ def _declared_name(section: Section) -> str:
 
 
 def _method(frame: Frame) -> str:
-    """The name of a frame's method in the source: a constructor's class, or the method around a lambda."""
+    """The name of a frame's method in the source; for a constructor its class, for a lambda the method around it."""
     if frame.method in CONSTRUCTORS:
         return frame.class_name.rpartition(".")[2].rpartition("$")[2]
     parts = frame.method.split("$")

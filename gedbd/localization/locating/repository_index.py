@@ -35,7 +35,7 @@ from gedbd.localization.repository.source_files import SourcePaths, source_paths
 MAX_BATCH_COMMITS = 1_000
 MAX_BATCH_CHARS = 20_000_000  # of changed lines in memory
 CHECKPOINT_S = 60.0
-SCHEMA = 4  # raised when the arrays or their computation change
+SCHEMA = 4  # increase it when the arrays or their computation change
 HEADER = "header"
 SNAPSHOT = "index.npz"
 CHECKPOINT = "unfinished.npz"
@@ -62,9 +62,9 @@ def update_history(
     limits: IndexLimits,
     checkpoint: Callable[[ChangeHistory], None] | None = None,
 ) -> "tuple[Snapshot, Update]":
-    """Updates a history, which is not modified, to the one that ends at a commit.
+    """Returns a copy of a history that is updated to end at a commit.
 
-    Only new commits are read, and those whose date has changed: it depends on the history around them. ``checkpoint``
+    Only new commits are read, and those whose date has changed: dates depend on the whole history. ``checkpoint``
     is called with the history so far, about once a minute.
 
     Raises:
@@ -170,7 +170,7 @@ OTHER_HISTORY = "the ranker was trained on another repository: no training repor
 
 
 def query_of(report: Report, before: datetime | None = None) -> ChangeQuery:
-    """A report as a query for the commits before a time; None for the report's date, or for all if it has none."""
+    """A report as a query for the commits before a time; None takes the report's date, if it has one."""
     date = before or report.created_at
     return ChangeQuery(report.title, report.description, None if date is None else pd.Timestamp(date))
 
@@ -224,7 +224,7 @@ def open_repository(
         limits: Limits of what is indexed; None for the defaults.
 
     Raises:
-        ValueError: Git is missing, the path is no repository or a shallow clone.
+        ValueError: Git is missing, or the path is not a repository or is a shallow clone.
     """
     for name, value in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
         if not value:
@@ -244,7 +244,7 @@ def open_if_given(
     index: str | None = None,
     limits: IndexLimits | None = None,
 ) -> "RepositoryIndex | None":
-    """Opens the index of a repository beside an index of reports, see ``open_repository``; None without a repository.
+    """Opens the index of a repository, see ``open_repository``; returns None without a repository.
 
     ``run`` is the folder of a ``gedbd locate-backtest``, or None for the default ranker. Raises ValueError if it is
     given without a repository, or cannot be read.
@@ -278,10 +278,10 @@ class RepositoryIndex:
         self.ranker = ranker
         self.limits = limits
         self._state = Snapshot(Header("", {}, is_complete=False, num_commits=0), ChangeHistory())
-        self._sources = "", SourcePaths((), {})  # of the commit that was read last
+        self._sources = "", SourcePaths((), {})  # of the commit of the last answer
         self._is_checked = False  # whether the ranker was compared with the history
-        self._updating = threading.Lock()
-        self._ranking = threading.Lock()  # queries build look-up tables of the history at first use
+        self._update_lock = threading.Lock()
+        self._ranking_lock = threading.Lock()  # queries build lookup tables of the history at first use
         self._settings = limits._asdict()
 
     def __len__(self) -> int:
@@ -331,7 +331,7 @@ class RepositoryIndex:
         self._sources = commit, sources
         source_set = frozenset(sources.paths)
         ranker = self.ranker.ranker
-        with self._ranking:
+        with self._ranking_lock:
             allowed = np.array([path in source_set for path in history.table.paths], dtype=bool)
             fixes = self.ranker.known_fixes(history)
             features = query_features(history, query, fixes)
@@ -367,7 +367,7 @@ class RepositoryIndex:
         commit = self.git.resolve(self.revision)
         if self._has_all(commit):
             return Update()
-        with self._updating:
+        with self._update_lock:
             warnings = self._load()
             if self._has_all(commit):
                 return Update(warnings=warnings)

@@ -29,7 +29,7 @@ DEFAULT_MEASURED = (
     "The default ranker was not measured on this tracker (run gedbd locate-backtest); on two others, a fixed file was"
     " among the first 10 for 61% and 78% of the reports."
 )
-# A hit in words, and the condition of a tested report.
+# For each kind, a hit in words, and the condition of a tested report.
 HITS = {
     "files": (f"a file that the fix changed was among the first {TOP}", "whose fix changed an earlier source file"),
     "commits": (f"an inducing commit was among the first {TOP} suspects", "with an earlier inducing commit"),
@@ -74,7 +74,7 @@ class TrackerRanker:
         return cache[1]
 
     def is_of(self, history: ChangeHistory) -> bool:
-        """Whether there are no fixing commits, or the history has one of them."""
+        """Whether the history has one of the fixing commits; True if there are none."""
         fixing = {id_ for fix in self.fixes for id_ in fix.fixing}
         return not fixing or not fixing.isdisjoint(history.ids)
 
@@ -124,7 +124,7 @@ def read_statements(text: str) -> str:
 class HitRate:
     """Share of reports with a relevant document among the first ``TOP``.
 
-    Relevant are the source files that the fix changed, or the inducing commits before the report.
+    Relevant documents are the source files that the fix changed, or the inducing commits before the report.
     """
 
     tracker: str  # name of the tracker's reports or of the data set

@@ -3,10 +3,10 @@
 Three formats are recognised from the content of a file:
 
 - Ye, Bunescu and Liu (FSE 2014; six Java projects): XML with ``<table><column name="bug_id">``, or the same columns in
-  a CSV file, whatever separates them.
+  a CSV file with any separator.
 - BugLocator, BLIA and Bench4BL: XML with ``<bugrepository><bug id="1" opendate="..."><buginformation>``, and the fixed
   files as paths or as names of classes such as ``org.example.Parser.java``.
-- SWE-bench and its descendants: JSON, one object a line or a list.
+- SWE-bench and its descendants: JSON, one object per line or a list.
 """
 
 import html
@@ -58,31 +58,31 @@ class PublishedReport(NamedTuple):
     id: str  # unique in the tracker
     title: str  # one line
     description: str  # the rest
-    created_at: str  # date in ISO 8601, or one out of range as it is written; empty if unknown
+    created_at: str  # date in ISO 8601; unchanged if out of range; empty if unknown
     status: str = ""  # status and resolution, separated by a blank; empty if unknown
     commits: tuple[str, ...] = ()  # ids of the commits that fixed it, whole or shortened
     paths: tuple[str, ...] = ()  # the files that the fix changed, as the data set names them
-    base_commit: str = ""  # id of the commit in which the files are to be found; empty if the data set names none
+    base_commit: str = ""  # id of the commit whose files are searched; empty if the data set names none
 
 
 def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
     """Read one file of a published data set, plain or packed as ``.gz``, ``.xz`` or ``.zip``.
 
-    The history of the project is not in these files: ``read_git`` finds commits and files in a clone. A report that has
-    several rows is kept once, with the commits and files of all of them. The reports are in chronological order, each a
-    group of its own, with what the file says of their fixes. Raises ValueError if the file has none of the formats, is
-    damaged, or has a wrong row; names file and row.
+    The history of the project is not in these files: ``read_git`` finds commits and files in a clone. A report with
+    several rows is kept once, with the commits and files of all its rows. The reports are in chronological order, each
+    in its own group, with their fixes. Raises ValueError, which names file and row, if the file has none of the
+    formats, is damaged, or has an invalid row.
     """
     file = locate(path)
-    published, file_warnings = _published(file)
+    published, file_warnings = _read_published(file)
     reports: dict[str, PublishedReport] = {}
     for report in published:
         if not report.id:
             raise ValueError(f"{file}, row {report.row}: the report has no id; give it a unique one")
         first = reports.setdefault(report.id, report)
         if first is not report:
-            both = first._replace(commits=first.commits + report.commits, paths=first.paths + report.paths)
-            reports[report.id] = both
+            combined = first._replace(commits=first.commits + report.commits, paths=first.paths + report.paths)
+            reports[report.id] = combined
     if not reports:
         raise ValueError(f"{file}: the file has no reports; {EXPECTED_FILE}")
     rows = [
@@ -92,8 +92,8 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
     bugs = pd.DataFrame(rows, columns=names, index=[report.row for report in reports.values()], dtype=str)
     corpus = read_reports(name or corpus_name(file), bugs, file)
     counts = {
-        "rows that repeat a report, whose fixes are taken together": len(published) - len(reports),
-        "reports of which the data names neither a fixing commit nor a fixed file": sum(
+        "rows that repeat a report, with merged fixes": len(published) - len(reports),
+        "reports without a fixing commit or a fixed file in the data": sum(
             not report.commits and not report.paths for report in reports.values()
         ),
     }
@@ -102,7 +102,7 @@ def read_bug_localization(path: str, name: str | None = None) -> FixedReports:
 
 
 def _fixes(reports: Mapping[str, PublishedReport]) -> pd.DataFrame:
-    """The table of ``FixedReports``: one row a commit, one row a file, and one for a report with neither."""
+    """The table of ``FixedReports``: one row per commit, one per file, and one for a report with neither."""
     rows = []
     for id_, report in reports.items():
         rows += [(id_, commit, "", report.base_commit) for commit in report.commits]
@@ -111,23 +111,25 @@ def _fixes(reports: Mapping[str, PublishedReport]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(FIX_COLUMNS), dtype=str).drop_duplicates(ignore_index=True)
 
 
-def _published(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
+def _read_published(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
     """The reports of a file, and warnings."""
     with open_packed(file, file.suffix, KINDS) as stream:
         head = stream.read(HEAD_BYTES)
     beginning = head.decode(json.detect_encoding(head), "replace").lstrip("\ufeff \t\r\n")
     if beginning.startswith(("{", "[")):
-        return list(_of_json(file)), ()
+        return list(_read_json(file)), ()
     if beginning.startswith("<"):
-        return _of_xml(file)
+        return _read_xml(file)
     if COLUMNS[0] not in beginning.partition("\n")[0]:
         raise ValueError(f"{file}: not a known data set of bug localization; {EXPECTED_FILE}")
     table, warnings = read_table(file, None, None, expected=(*COLUMNS, *TIMES))
     rows = table.itertuples(index=True, name=None)
-    return [_of_columns(file, row, dict(zip(table.columns, values, strict=True))) for row, *values in rows], warnings
+    return [
+        _report_from_columns(file, row, dict(zip(table.columns, values, strict=True))) for row, *values in rows
+    ], warnings
 
 
-def _of_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
+def _read_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
     """The reports of an XML file, and a warning that counts replaced characters."""
     with open_packed(file, file.suffix, KINDS) as stream:
         content = stream.read()
@@ -138,12 +140,12 @@ def _of_xml(file: Path) -> tuple[list[PublishedReport], tuple[str, ...]]:
     num_replaced = written.count("\ufffd")
     warning = f"characters that are not {encoding.upper()} or not allowed in XML: {num_replaced:,}, replaced by U+FFFD"
     if root.tag == "bugrepository":
-        reports = [_of_bug(file, row, bug) for row, bug in enumerate(root.findall("bug"), start=1)]
+        reports = [_report_from_bug(file, row, bug) for row, bug in enumerate(root.findall("bug"), start=1)]
     else:
         tables = [table for table in root.iter("table") if table.find("column") is not None]
         if not tables:
             raise ValueError(f"{file}: there is neither <bugrepository> nor <table> with columns; {EXPECTED_FILE}")
-        reports = [_of_columns(file, row, _values(table)) for row, table in enumerate(tables, start=1)]
+        reports = [_report_from_columns(file, row, _values(table)) for row, table in enumerate(tables, start=1)]
     return reports, (warning,) if num_replaced else ()
 
 
@@ -153,7 +155,7 @@ def _values(table: Element) -> dict[str, str]:
     return {name: "" if value == NULL else value for name, value in values.items()}
 
 
-def _of_columns(file: Path, row: int, values: Mapping[str, str]) -> PublishedReport:
+def _report_from_columns(file: Path, row: int, values: Mapping[str, str]) -> PublishedReport:
     """A row of a table of Ye et al."""
     missing = [column for column in COLUMNS if column not in values]
     if not missing and not any(column in values for column in TIMES):
@@ -182,9 +184,9 @@ def _of_columns(file: Path, row: int, values: Mapping[str, str]) -> PublishedRep
 
 
 def split_paths(written: str) -> list[str]:
-    """The paths of a list that is separated by blanks, which also occur in names of folders: ``Eclipse UI/A.java``.
+    """Splits a list of paths at blanks, which may also occur in names of folders: ``Eclipse UI/A.java``.
 
-    A path ends at a blank behind a file's ending. A number before a path, as in ``21:src/A.java``, is left out.
+    A path ends at the blank after a file suffix. A number before a path, as in ``21:src/A.java``, is dropped.
     """
     paths: list[str] = []
     parts: list[str] = []
@@ -198,7 +200,7 @@ def split_paths(written: str) -> list[str]:
     return [RANK.sub("", path) for path in paths]
 
 
-def _of_bug(file: Path, row: int, bug: Element) -> PublishedReport:
+def _report_from_bug(file: Path, row: int, bug: Element) -> PublishedReport:
     """A ``<bug>`` of BugLocator, BLIA or Bench4BL; BLIA's extended files name commits too."""
     location = f"{file}, row {row}"
     information = bug.find("buginformation")
@@ -210,7 +212,7 @@ def _of_bug(file: Path, row: int, bug: Element) -> PublishedReport:
     return PublishedReport(
         row,
         bug.get("id", "").strip(),
-        # Texts hold the entities of the web page they were taken from.
+        # Texts contain the HTML entities of the web page that they come from.
         html.unescape(child_text(information, "summary")),
         html.unescape(child_text(information, "description")),
         _iso_date(location, "opendate", bug.get("opendate", "")),
@@ -219,7 +221,7 @@ def _of_bug(file: Path, row: int, bug: Element) -> PublishedReport:
     )
 
 
-def _of_json(file: Path) -> Iterator[PublishedReport]:
+def _read_json(file: Path) -> Iterator[PublishedReport]:
     """The instances of SWE-bench or one of its descendants."""
     page = ExportPage(file, read_text(file, KINDS, UnpackLimit()))
     row = 0
@@ -230,12 +232,12 @@ def _of_json(file: Path) -> Iterator[PublishedReport]:
             if not isinstance(record, dict):
                 raise ValueError(f"{location}: {str(record)[:40]!r} is not an object; {EXPECTED_FILE}")
             try:
-                yield _of_instance(location, row, record)
+                yield _report_from_instance(location, row, record)
             except ValueError as error:
                 raise ValueError(error if str(error).startswith(location) else f"{location}: {error}") from error
 
 
-def _of_instance(location: str, row: int, record: Record) -> PublishedReport:
+def _report_from_instance(location: str, row: int, record: Record) -> PublishedReport:
     """An instance of SWE-bench. Its hints, which are newer than the report, and the patch of its tests are not read."""
     missing = [key for key in KEYS if key not in record]
     if missing:
@@ -257,13 +259,13 @@ def _of_instance(location: str, row: int, record: Record) -> PublishedReport:
     )
 
 
-def _iso_date(location: str, column: str, written: str) -> str:
-    """A date in ISO 8601; one out of range as it is written, which the reader of all dates counts."""
-    if not written.strip():
+def _iso_date(location: str, column: str, value: str) -> str:
+    """A date in ISO 8601; a date out of range is unchanged, and is counted by the reader of all dates."""
+    if not value.strip():
         return ""
     try:
-        return parse_date(written).isoformat()
+        return parse_date(value).isoformat()
     except OutOfRangeError:
-        return written
+        return value
     except ValueError as error:
-        raise ValueError(f"{location}: unreadable {column} {written[:40]!r}; expected: {EXPECTED}") from error
+        raise ValueError(f"{location}: unreadable {column} {value[:40]!r}; expected: {EXPECTED}") from error

@@ -26,7 +26,7 @@ from gedbd.localization.repository.commits import (
 )
 from gedbd.localization.repository.inducing import link_hunks
 
-# What a record must have, with the type of each; ``truncated`` may be absent.
+# Required keys of a record and their types; ``truncated`` is optional.
 FIELDS = {"commit": str, "parents": list, "commit_date": str, "message": str, "files": list, "diff": str}
 ENDINGS = ("", ".xz", ".gz")
 REPORTS = "bugs.csv"
@@ -42,13 +42,13 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
 
     ``bugs.csv`` has the columns bug_id, summary, report_time, fix_commit (``fix_commit_full`` is preferred), and may
     have description and status; ``inducing.csv`` has bug_id, inducing_commit, and may have fix_commit and files, the
-    paths separated by ``;``. Dates without a time zone are in UTC. Links to inducing files and hunks are there if the
+    paths separated by ``;``. Dates without a time zone are in UTC. Links to inducing files and hunks exist if the
     data names files, see ``gedbd.localization.repository.inducing``.
 
     Args:
         path: The folder.
         name: Short name; ``None`` takes it from the path.
-        max_diff_chars: The longest diff of a commit, file or hunk, in characters.
+        max_diff_chars: Maximum length of the diff of a commit, file or hunk, in characters.
 
     Raises:
         ValueError: A file is missing or damaged, or a row is malformed; names file and row.
@@ -73,8 +73,8 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
         *resolver.warnings,
     )
     if "file" in inducing:
-        inducing["hunk"], unlinked = link_hunks(fixing, inducing["file"], tables)
-        warnings = (*warnings, *unlinked)
+        inducing["hunk"], hunk_warnings = link_hunks(fixing, inducing["file"], tables)
+        warnings = (*warnings, *hunk_warnings)
     return ChangeCorpus(title, reports, tables.commits, tables.files, tables.hunks, fixing, inducing, warnings=warnings)
 
 
@@ -98,7 +98,7 @@ def _read(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str,
 
 
 def read_reports(name: str, bugs: pd.DataFrame, path: Path) -> Corpus:
-    """The reports in chronological order, each a group of its own.
+    """The reports in chronological order, each in its own group.
 
     ``status`` such as ``resolved fixed`` becomes status and resolution.
     """
@@ -163,12 +163,12 @@ class _Resolver:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was dropped, with counts."""
+        """Counts of what was dropped."""
         return tuple(f"{what}: {count:,}" for what, count in self._counts.items())
 
 
 class Changesets:
-    """The changesets of a file, oldest first; ``warnings`` are complete once all were read.
+    """The changesets of a file, oldest first; ``warnings`` are complete after the last one is read.
 
     A file lists them newest first, as ``git log`` does. A commit dated before its parent takes the parent's date.
     """
@@ -194,7 +194,7 @@ class Changesets:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was unusual so far, with counts."""
+        """Counts of irregularities so far."""
         return tuple(f"{what}: {count:,}" for what, count in self._counts.items() if count)
 
     def _commit(self, location: str, record: JsonLine, dates: dict[str, datetime]) -> Commit:

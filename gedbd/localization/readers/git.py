@@ -1,4 +1,4 @@
-"""Read the history of a git repository, the commits that fixed reports, and those that induced the bugs."""
+"""Read the history of a git repository, the commits that fixed reports, and those that introduced the bugs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,28 +40,28 @@ def read_git(
 ) -> ChangeCorpus:
     """Read all commits that a revision reaches and, if there are reports, their fixing and inducing commits.
 
-    The tables are in memory: about four times the characters of all diffs, each cut to ``max_diff_chars``, three times.
-    The whole changes of the commits that fix reports are there too until they are blamed.
+    The tables stay in memory: about four times the characters of all diffs, which are stored three times, each cut to
+    ``max_diff_chars``. The full changes of fixing commits also stay in memory until they are blamed.
 
     Args:
         path: The repository: a work tree, or a bare one.
         name: Short name; ``None`` takes it from the path.
         revision: A branch, tag or commit.
-        reports: The bug reports; ``None`` for the history alone. ``FixedReports`` say themselves how they were fixed.
-            Those with a base commit get its date and a second, so that the files of this commit exist at the report's
-            date, and those whose base commit is not in the history are left out.
+        reports: The bug reports; ``None`` for the history alone. ``FixedReports`` contain their fixes.
+            Reports with a base commit get its date plus one second, so that the files of this commit exist at the
+            report's date; reports whose base commit is not in the history are left out.
         fix_patterns: Patterns of ids in messages, see ``MessageFixes``; ``None`` for ``DEFAULT_PATTERNS``.
-        fixes: A CSV file with ``bug_id``, and ``fix_commit`` or the ``path`` of a fixed file or both, in the place of
-            messages and of what ``FixedReports`` say.
+        fixes: A CSV file with ``bug_id``, and ``fix_commit``, the ``path`` of a fixed file, or both. It replaces the
+            fixes in messages and in ``FixedReports``.
         merges: Whether a merge whose message names a report is a fix.
-        suffixes: Endings of source files, whose removed lines are blamed; ``None`` for all text files.
-        max_diff_chars: The longest diff of a commit, file or hunk, in characters.
-        max_files: The most files of a commit.
-        cache_dir: Where parsed commits and blamed lines are kept; ``None`` for nowhere.
+        suffixes: Suffixes of source files, whose removed lines are blamed; ``None`` for all text files.
+        max_diff_chars: Maximum length of the diff of a commit, file or hunk, in characters.
+        max_files: Maximum number of files of a commit.
+        cache_dir: Folder of the cache of parsed commits and blamed lines; ``None`` for no cache.
 
     Raises:
-        ValueError: The path is no repository, the revision has no commits, objects of all are missing, a pattern or the
-            table is wrong, they are given without reports, or no commit and no file of the history fixes a report.
+        ValueError: The path is not a repository, the revision has no commits, objects of all commits are missing, a
+            pattern or the table is invalid or comes without reports, or nothing in the history fixes a report.
     """
     folder = Path(path).expanduser()
     title = name or corpus_name(folder.resolve())
@@ -71,13 +71,13 @@ def read_git(
         raise ValueError("there are fixes but no reports: add reports, for example with dataset@dataset.reports=csv")
     table, table_warnings = _fix_table(reports, fix_patterns, fixes)
     finder = None if reports is None else _finder(reports, table, fix_patterns, merges)
-    # No diff is cut before the tables cut it; blame needs hunks also where these are short.
+    # Only the tables cut diffs: blame also needs the hunks that they cut.
     default = Limits()
     max_file_chars = max(default.max_file_chars, max_diff_chars)
     limits = Limits(max_files, max_file_chars, max(default.max_commit_chars, max_diff_chars))
     history = read_history(folder, revision, cache_dir, limits)
     builder = TableBuilder(title, max_diff_chars)
-    named: dict[str, Commit] = {}  # the whole commits that may be fixes
+    named: dict[str, Commit] = {}  # complete commits that may be fixes
     paths = HistoryPaths()
     for commit in history:
         builder.add(commit)
@@ -88,33 +88,44 @@ def read_git(
     if history.missing and len(history.missing) == len(history):
         raise ValueError(f"{folder}: no commit can be read: {ADVICE}")
     tables = builder.tables()
-    alone = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
+    history_only = ChangeCorpus(title, None, *tables[:3], warnings=(*history.warnings, *tables.warnings))
     if reports is None or finder is None:
-        return alone
+        return history_only
     commits = tables.commits.table
     fixed = finder.fixes()
     if isinstance(reports, FixedReports):
-        reports, new_rows, left_out = date_by_base_commit(reports, commits)
+        reports, new_rows, date_warnings = date_by_base_commit(reports, commits)
         fixed = fixed.renumbered(new_rows)
-        table_warnings = (*table_warnings, *left_out)
-    fixed_paths, lacking = find_fixed_paths(table, reports.documents.ids, fixed, paths)
+        table_warnings = (*table_warnings, *date_warnings)
+    fixed_paths, path_warnings = find_fixed_paths(table, reports.documents.ids, fixed, paths)
     if not fixed.reports and not fixed_paths:
-        raise ValueError(_no_fix(folder, reports, fixes, table is None, (*table_warnings, *fixed.warnings, *lacking)))
+        raise ValueError(
+            _no_fix_message(folder, reports, fixes, table is None, (*table_warnings, *fixed.warnings, *path_warnings))
+        )
     row_of = dict(zip(commits["id"], commits["commit"], strict=True))
     links = LinkBuilder(len(reports), len(commits), "message" if table is None else "table")
     for id_, rows in fixed.reports.items():
         for report in rows:
             links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
-    chosen = [Fix(named[id_], rows) for id_, rows in fixed.reports.items()]
+    fix_commits = [Fix(named[id_], rows) for id_, rows in fixed.reports.items()]
     cache = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
-    inducing, untraced = find_inducing(history.git, chosen, created_at, tables, suffixes, cache, list(limits))
-    warnings = (*reports.warnings, *alone.warnings, *table_warnings, *fixed.warnings, *lacking, *untraced)
+    inducing, trace_warnings = find_inducing(
+        history.git, fix_commits, created_at, tables, suffixes, cache, list(limits)
+    )
+    warnings = (
+        *reports.warnings,
+        *history_only.warnings,
+        *table_warnings,
+        *fixed.warnings,
+        *path_warnings,
+        *trace_warnings,
+    )
     return replace(
-        alone,
+        history_only,
         reports=reports,
         fixing=links.links(),
-        inducing=inducing if chosen else {},  # a file without a commit does not tell what induced its bug
+        inducing=inducing if fix_commits else {},  # a file without a commit does not tell what introduced its bug
         fixed_paths=fixed_paths,
         warnings=warnings,
     )
@@ -123,7 +134,7 @@ def read_git(
 def _fix_table(
     reports: Corpus | None, patterns: Sequence[str] | None, fixes: str | None
 ) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
-    """The columns of ``FIX_COLUMNS`` of the given table or else of the data set; None to search messages."""
+    """The columns ``FIX_COLUMNS`` of the file ``fixes``, or else of the data set; None to search messages."""
     if fixes is None:
         if not isinstance(reports, FixedReports) or patterns is not None:
             return None, ()
@@ -138,7 +149,7 @@ def _fix_table(
 
 
 def _finder(reports: Corpus, table: pd.DataFrame | None, patterns: Sequence[str] | None, merges: bool) -> FixFinder:
-    """What finds the fixing commits of reports, in a table if there is one."""
+    """The finder of fixing commits: in the table if there is one, else in messages."""
     ids = reports.documents.ids
     if table is None:
         return MessageFixes(
@@ -149,14 +160,17 @@ def _finder(reports: Corpus, table: pd.DataFrame | None, patterns: Sequence[str]
     return TableFixes(table[names_commit], ids)
 
 
-def _no_fix(folder: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]) -> str:
-    """Why no fix was found, in one line."""
+def _no_fix_message(
+    folder: Path, reports: Corpus, fixes: str | None, by_message: bool, warnings: tuple[str, ...]
+) -> str:
+    """The reason for which no fix was found, in one line."""
     reasons = f" ({'; '.join(warnings)})" if warnings else ""
     if fixes is not None:
         return f"dataset.fixes={fixes}: none of its rows names a report and a commit or file of {folder}{reasons}"
     if not by_message:
         return (
-            f"{folder}: it has none of the fixing commits and fixed files of {reports.name}; is it its clone?{reasons}"
+            f"{folder}: it has none of the fixing commits and fixed files of {reports.name};"
+            f" is it a clone of that project?{reasons}"
         )
     return (
         f"{folder}: no commit message refers to any of the {len(reports):,} reports, such as "

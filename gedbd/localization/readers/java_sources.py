@@ -21,12 +21,12 @@ from gedbd.localization.flow_graph.java_source import (
     plain_code,
 )
 
-# A folder with one of these is the root of a module: a "target" beside it is output, one inside a package is code.
+# A folder with one of these is the root of a module: a "target" folder in it is build output, elsewhere it is code.
 ROOT_MARKS = frozenset(
     (".git", ".project", "build.gradle", "build.gradle.kts", "build.xml", "pom.xml", "settings.gradle", "src")
 )
 FILE_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".jsonl.zip")
-MethodsRead = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
+MethodsAndWarnings = tuple[list[JavaMethod], list[str]]  # methods, and warnings about what was left out
 
 
 def read_java_sources(
@@ -35,19 +35,19 @@ def read_java_sources(
     """Reads methods and constructors with their bodies, in the order of files and lines.
 
     A document is a method: ``id`` is ``path:line:name``, ``title`` the name, ``description`` the code; ``comment`` is
-    what its Javadoc says and ``path`` the file. Methods have no dates and no duplicates: of those that differ in white
-    space and comments alone, the first is kept.
+    its Javadoc and ``path`` the file. Methods have no dates and no duplicates: of methods that differ only in white
+    space and comments, the first is kept.
 
     Args:
         name: Short name of the corpus; null takes it from the path.
-        path: A folder of Java sources, one ``.java`` file, or a file with a JSON object a line that has the texts
-            ``path``, ``name``, ``code`` and, where there are any, ``comment`` and the number ``line``.
+        path: A folder of Java sources, one ``.java`` file, or a file with a JSON object per line that has the strings
+            ``path``, ``name``, ``code`` and, optionally, ``comment`` and the integer ``line``.
         skip_folders: Names of folders of build output, which are left out beside a build file or ``src``.
         max_file_kb: Larger files are left out; in units of 1,000 bytes.
-        max_method_lines: Methods of more lines are left out.
+        max_method_lines: Longer methods are left out.
 
     Raises:
-        ValueError: If the path is none of these, a line is wrong, or there is no method.
+        ValueError: If the path is none of these, a line is invalid, or there is no method.
     """
     source = Path(path)
     if not source.exists():
@@ -67,7 +67,7 @@ def read_java_sources(
     return Corpus(documents, Groups(np.arange(len(table))))
 
 
-def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -> MethodsRead:
+def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -> MethodsAndWarnings:
     """The methods of a file, or of all files of a folder."""
     root = source if source.is_dir() else source.parent
     files, warnings = [source], tuple[str, ...]()
@@ -87,7 +87,7 @@ def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -
 
 
 def _read_lines(file: Path) -> Iterator[JavaMethod]:
-    """The methods of a file with a JSON object a line."""
+    """The methods of a file with a JSON object per line."""
     for row, record in read_json_lines(file):
         number = record.get("line", 0)
         if not isinstance(number, int):
@@ -99,23 +99,23 @@ def _read_lines(file: Path) -> Iterator[JavaMethod]:
         yield JavaMethod(line=number, **texts)
 
 
-def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> MethodsRead:
+def _without_long_and_repeated(methods: Iterable[JavaMethod], max_lines: int) -> MethodsAndWarnings:
     """The methods that are short enough and repeat no earlier one."""
     kept: list[JavaMethod] = []
-    long: list[str] = []
+    too_long: list[str] = []
     repeated: list[str] = []
     seen: set[str] = set()
     for method in methods:
         plain = plain_code(method.code)
         if method.code.count("\n") >= max_lines:
-            long.append(_id(method))
+            too_long.append(_id(method))
         elif plain in seen:
             repeated.append(_id(method))
         else:
             seen.add(plain)
             kept.append(method)
     left_out = {
-        f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": long,
+        f"methods of more than {max_lines:,} lines (dataset.max_method_lines)": too_long,
         "methods that differ from an earlier one only in white space and comments": repeated,
     }
     return kept, [f"{what}: {len(ids):,}, left out (first: {ids[0]})" for what, ids in left_out.items() if ids]
@@ -127,7 +127,7 @@ def _table(methods: list[JavaMethod]) -> pd.DataFrame:
         columns={"name": "title", "code": "description"}
     )
     ids = pd.Series([_id(method) for method in methods])
-    # Several methods of one name may begin in one line: the second of them gets "#2".
+    # Several methods with the same name may begin on one line: the second gets "#2".
     number = ids.groupby(ids).cumcount() + 1
     table["id"] = ids.where(number == 1, ids + "#" + number.astype(str))
     table = table.reindex(columns=[*BUG_FIELDS, "comment", "path"], fill_value="")
@@ -141,8 +141,8 @@ def _id(method: JavaMethod) -> str:
 def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) -> tuple[list[Path], tuple[str, ...]]:
     """The ``.java`` files below a folder, sorted, and warnings; for the options see ``read_java_sources``.
 
-    Left out, each with a count: hidden files and folders, symbolic links, pipes, build output, and files that are too
-    large. Raises OSError if a folder cannot be read.
+    Hidden files and folders, symbolic links, pipes, build output and files that are too large are left out, each with a
+    count. Raises OSError if a folder cannot be read.
     """
     left_out: dict[str, list[str]] = {}
     files: list[Path] = []
@@ -153,9 +153,9 @@ def find_sources(folder: Path, skip_folders: Sequence[str], max_file_kb: int) ->
             left_out.setdefault(reason, []).append(path.relative_to(folder).as_posix())
         return not reason
 
-    for source, folders, names in os.walk(folder, onerror=_refuse):
+    for source, folders, names in os.walk(folder, onerror=_raise):
         skipped = skip_folders if ROOT_MARKS & {*folders, *names} else ()
-        # What stays in this list is looked into next.
+        # os.walk descends into the folders that stay in this list.
         folders[:] = [name for name in folders if is_kept(Path(source, name), skipped)]
         sources = [Path(source, name) for name in names if name.endswith(".java")]
         files += [path for path in sources if is_kept(path)]
@@ -175,10 +175,10 @@ def _reason(path: Path, skipped: Sequence[str], max_file_kb: int) -> str:
     if path.is_dir():
         return ""
     if not path.is_file():
-        return "pipes and other special files"  # to read one may take forever
+        return "pipes and other special files"  # reading one may block forever
     is_large = path.stat().st_size > 1000 * max_file_kb
     return f"Java files of more than {max_file_kb:,} kB (dataset.max_file_kb)" if is_large else ""
 
 
-def _refuse(error: OSError) -> None:
+def _raise(error: OSError) -> None:
     raise error

@@ -1,4 +1,4 @@
-"""Reads the history of a repository: the order and dates of its commits, then commit by commit what they change."""
+"""Reads the history of a repository: the order and dates of its commits, then the changes of each commit."""
 
 import re
 from bisect import bisect_right
@@ -21,7 +21,7 @@ from gedbd.localization.repository.git_command import (
 )
 from gedbd.localization.repository.row_cache import RowCache
 
-MAX_LATE = 86_400  # seconds; smaller differences between clocks are left to the rule that no commit is before a parent
+MAX_LATE = 86_400  # seconds; for smaller clock differences, the rule suffices that no commit is before a parent
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_SECONDS = int((datetime(2200, 1, 1, tzinfo=UTC) - EPOCH).total_seconds())
 ADVICE = "their objects are missing, as in a partial clone; git fetch --refetch --no-filter fetches them"
@@ -42,10 +42,10 @@ class DatedCommit(NamedTuple):
 
 
 def list_commits(git: Git, revision: str) -> tuple[list[DatedCommit], tuple[str, ...]]:
-    """The commits that can be reached from a revision, parents before children and else by date, and warnings.
+    """The commits that can be reached from a revision, parents before children, otherwise by date, and warnings.
 
-    A commit that is dated before one of its parents takes the latest date of these, as rewritten histories and wrong
-    clocks leave them. A date outside 1970 to 2200, and one that is far too late (see ``find_late``), does not count:
+    A commit that is dated before one of its parents, by a rewritten history or a wrong clock, takes the latest date of
+    its parents. A date outside 1970 to 2200, and one that is far too late (see ``find_late``), does not count:
     the commit takes the latest date of its parents, a root commit the oldest date of the history. Raises ValueError if
     there is no such revision, or an object is missing.
     """
@@ -80,7 +80,7 @@ def list_commits(git: Git, revision: str) -> tuple[list[DatedCommit], tuple[str,
 
 
 def _valid_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) -> tuple[dict[str, int], int]:
-    """The date of each commit, none before that of a parent; and how many commits had an earlier one."""
+    """The date of each commit, none before that of a parent; and how many commits were dated before a parent."""
     oldest = min((seconds for seconds in dates.values() if seconds is not None), default=1)
     valid: dict[str, int] = {}
     early = 0
@@ -94,8 +94,8 @@ def _valid_dates(dates: dict[str, int | None], parents: dict[str, list[str]]) ->
 def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[str]], last: str) -> set[str]:
     """The commits dated more than a day after a descendant on the main line whose date is in order.
 
-    The main line are the last commit, its first parent, the first parent of that one, and so on. Its dates in order are
-    the longest part of them that never falls: of the years 2001, 2090, 2002, 2003 these are 2001, 2002, 2003. ``dates``
+    The main line is the last commit, its first parent, the first parent of that, and so on. Its dates in order are its
+    longest non-decreasing subsequence: 2001, 2002, 2003 of the years 2001, 2090, 2002, 2003. ``dates``
     are seconds since 1970 by commit, None if invalid; parents come before their children.
     """
     chain = [last]  # of first parents, newest first
@@ -118,10 +118,10 @@ def find_late(dates: Mapping[str, int | None], parents: Mapping[str, Sequence[st
 
 
 def longest_rising(numbers: Sequence[int]) -> list[int]:
-    """The positions of a longest part of N numbers that never falls: 0, 2 and 3 of ``[1, 9, 2, 2]``."""
-    ends: list[int] = []  # of parts of 1, 2, ... numbers, the smallest last number so far
+    """The positions of a longest non-decreasing subsequence of N numbers: 0, 2 and 3 of ``[1, 9, 2, 2]``."""
+    ends: list[int] = []  # smallest last number so far of a subsequence of 1, 2, ... numbers
     positions: list[int] = []  # where these are
-    before: list[int] = []  # for each number, the position of the one before it in its part
+    before: list[int] = []  # for each number, the position of the one before it in its subsequence
     for position, number in enumerate(numbers):
         length = bisect_right(ends, number)
         before.append(positions[length - 1] if length else -1)
@@ -134,25 +134,25 @@ def longest_rising(numbers: Sequence[int]) -> list[int]:
 
 
 def incomplete_commits(git: Git, commits: Sequence[DatedCommit]) -> set[str]:
-    """The ids of the commits that cannot be compared with their first parents, as trees or files are missing.
+    """The ids of the commits that cannot be compared with their first parents because trees or files are missing.
 
-    Nothing is fetched. All objects of the repository are listed, in a second for a few million. Raises ValueError if a
+    Nothing is fetched. Listing all objects of a repository takes a second for a few million. Raises ValueError if a
     commit is missing, or an object is damaged.
     """
     trees = _trees(git, commits)
     present = present_objects(git, trees.values())
     pairs = [(commit.id, commit.first_parent) for commit in commits]
-    whole = [pair for pair in pairs if all(trees[id_] in present for id_ in pair if id_)]
+    readable = [pair for pair in pairs if all(trees[id_] in present for id_ in pair if id_)]
     needed: dict[str, set[str]] = {}
-    while whole:
+    while readable:
         num_read = 0
         try:
-            for id_, files in _changed_files(git, whole):
+            for id_, files in _changed_files(git, readable):
                 needed[id_] = files
                 num_read += 1
             break
         except MissingObjectError:
-            whole = whole[num_read + 1 :]  # a folder of the next one is missing
+            readable = readable[num_read + 1 :]  # a folder of the next one is missing
     present = present_objects(git, (file for files in needed.values() for file in files))
     complete = {id_ for id_, files in needed.items() if files <= present}
     return {commit.id for commit in commits} - complete
@@ -174,7 +174,7 @@ def _trees(git: Git, commits: Sequence[DatedCommit]) -> dict[str, str]:
 def _changed_files(git: Git, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, set[str]]]:
     """Each commit, and the ids of both versions of the files that differ from its first parent.
 
-    Raises ``MissingObjectError`` if a folder of the commit after the last one is missing.
+    Raises ``MissingObjectError`` if a folder of the commit after the last yielded one is missing.
     """
     id_ = ""
     files: set[str] = set()
@@ -200,7 +200,7 @@ def _changed_files(git: Git, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple
         raise failure
 
 
-FORMAT = 1  # to be raised when commits are read or stored differently
+FORMAT = 1  # increase it when commits are read or stored differently
 # Sets everything that the configuration of a user or a repository could change.
 DIFF = (
     *("diff-tree", "--stdin", "--root", "--always", "-r", "-p", "-M50%", "-l1000", "-U3", "--inter-hunk-context=0"),
@@ -218,7 +218,7 @@ DEFAULT_LIMITS = Limits()
 def read_history(
     path: str | Path, revision: str = "HEAD", cache_dir: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> "History":
-    """The history of a repository, a work tree, a folder in one, or a bare repository, that ends at a revision.
+    """The history that ends at a revision; ``path`` is a work tree, a folder in one, or a bare repository.
 
     With ``cache_dir``, a second reading asks Git for new commits only; ``limits`` say how much of a commit is kept.
 
@@ -279,15 +279,15 @@ class CommitCache(RowCache):
 class History:
     """The commits of a history in chronological order; parents before their children.
 
-    Commits are read while they are iterated over, so that one of them is in memory at a time. Merges are compared with
+    Commits are read during iteration, so that only one is in memory at a time. Merges are compared with
     their first parent. Renames are found by content, half of which must be equal, unless a commit both adds and deletes
     more than 1,000 files. Commits whose trees or files are missing, as in a partial clone, are left out.
 
     Attributes:
         git: The repository.
         dated: The ids and dates of the commits.
-        missing: The ids of those that are left out as objects are missing, as far as they are known.
-        warnings: What was replaced, left out or guessed: dates from the start, the others up to the commit reached.
+        missing: The ids of commits that are left out because objects are missing, as far as known.
+        warnings: What was replaced, left out or guessed: all dates, and the rest up to the last commit read.
     """
 
     def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
@@ -427,7 +427,7 @@ def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[_Diff]:
 
 
 def _lines(patches: IO[bytes], limits: Limits) -> Iterator[bytes]:
-    """Lines without their line feed. Of a longer one than any limit, the rest is read and dropped piece by piece."""
+    """Lines without their line feed. The rest of a line that exceeds all limits is dropped piece by piece."""
     # A character has at most 4 bytes, so what is left of a cut line is still too long for the parser, which flags it.
     max_bytes = max(MIN_LINE_BYTES, 4 * min(limits.max_line_chars, MAX_LINE_CHARS) + 8)
     while line := patches.readline(max_bytes):

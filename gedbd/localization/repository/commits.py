@@ -55,7 +55,7 @@ class FileChange(NamedTuple):
     status: str
     path: str  # path after the change; of a deleted file, its path before
     old_path: str  # path before the change; empty for an added file
-    is_binary: bool  # the content is no text, or is larger than 16 MB; there are no hunks
+    is_binary: bool  # the content is not text, or is larger than 16 MB; there are no hunks
     is_submodule: bool  # before or after the change, the path is a submodule; its hunk holds commit ids
     hunks: tuple[Hunk, ...]  # changed lines; none if only the name or mode changed
     is_cut: bool  # a limit left out lines or parts of lines, or the diff ends in the middle of a hunk
@@ -73,7 +73,7 @@ class Commit(NamedTuple):
 
 
 class CommitIds:
-    """Finds rows by the beginning of commit ids; capital and small letters are the same."""
+    """Finds rows by full or abbreviated commit ids, ignoring case."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         # Sorted with their rows: the ids that begin with "ab" follow the place where "ab" itself would be.
@@ -116,7 +116,7 @@ def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileCh
     """The files of a diff, whose lines may end with a line feed.
 
     Lines of a hunk are recognised by the counts in its header, never by how they look. A diff that was cut anywhere,
-    lacks its ``---`` lines or holds unknown lines is read as far as it goes, and its file flagged as cut. Split a text
+    lacks its ``---`` lines or has unknown lines is read as far as possible, and its file flagged as cut. Split a text
     by line feeds: ``splitlines`` also splits at characters that occur inside lines.
     """
     parser = PatchParser(limits)
@@ -126,7 +126,7 @@ def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileCh
 
 
 class PatchParser:
-    """Takes the lines of a diff one by one; ``num_dropped_files`` counts the files beyond the limit."""
+    """Parses the lines of a diff one by one; ``num_dropped_files`` counts the files beyond the limit."""
 
     def __init__(self, limits: Limits) -> None:
         self.num_dropped_files = 0
@@ -168,7 +168,7 @@ class PatchParser:
         self._file = None
         before = self._files[-1] if self._files else change
         if (before.status, change.status, before.path) == ("D", "A", change.path):
-            # The two halves that Git shows for a file that becomes a link, or the like.
+            # Git shows a change of type, such as from file to link, as a deletion and an addition.
             self._files[-1] = FileChange(
                 "T",
                 change.path,
@@ -185,7 +185,7 @@ class PatchParser:
 
 
 class _OpenFile:
-    """A file of a diff while its lines arrive."""
+    """A file of a diff whose lines are still being read."""
 
     def __init__(self, header: str, limits: Limits, chars_left: int) -> None:
         self.num_chars = 0
@@ -213,7 +213,7 @@ class _OpenFile:
             line = line[: self._max_line_chars]
         if self.num_chars + len(line) > self._max_chars:
             self.is_cut = True
-            self._max_chars = 0  # no shorter line behind the first that is left out
+            self._max_chars = 0  # drops all later lines too, even shorter ones
             return
         self.num_chars += len(line)
         self._lines.append(line)
@@ -225,7 +225,7 @@ class _OpenFile:
         elif line.startswith("index "):
             self._is_submodule |= line.endswith(f" {SUBMODULE_MODE}")
         elif line.startswith("+++ "):
-            # Git puts a tab behind paths with spaces. Unlike the path of the "diff" line, this one is unambiguous.
+            # Git puts a tab after paths with spaces. Unlike the path of the "diff" line, this one is unambiguous.
             path = unquote(line[4:].rstrip("\t"))
             if path.startswith("b/"):
                 self._path = path[2:]
@@ -291,7 +291,7 @@ class ChangeTables(NamedTuple):
 
 
 class TableBuilder:
-    """Collects the rows of the three tables from one commit after the other.
+    """Collects the rows of the three tables, commit by commit.
 
     Only texts cut to ``max_diff_chars`` are kept; files and hunks repeat the first ``MAX_REPEATED_CHARS`` characters of
     their commit's message.
@@ -322,10 +322,10 @@ class TableBuilder:
             signs = Counter(line[:1] for hunk in change.hunks for line in hunk.lines)
             added += signs["+"]
             removed += signs["-"]
-            whole = self._add_file(f"{commit.id}:{change.path}", repeated, change, row)
+            file_diff = self._add_file(f"{commit.id}:{change.path}", repeated, change, row)
             if num_chars <= self.max_diff_chars:  # one character more shows that the limit was exceeded
-                diffs.append(whole[: self.max_diff_chars + 1])
-                num_chars += len(whole) + 1
+                diffs.append(file_diff[: self.max_diff_chars + 1])
+                num_chars += len(file_diff) + 1
         diff = self._cut("commits", "\n".join(diffs))
         paths = "\n".join(change.path for change in files)
         numbers = (len(commit.parents) > 1, len(files), added, removed, commit.is_cut)
@@ -333,29 +333,29 @@ class TableBuilder:
             (commit.id, commit.created_at, *texts, paths, diff, row, " ".join(commit.parents), *numbers)
         )
         self._counts["commits with files or lines left out"] += commit.is_cut
-        without = sum(change.is_cut and not change.hunks and not change.is_binary for change in files)
-        self._counts["files without a diff, as the commit was cut before them"] += without
+        num_without_diff = sum(change.is_cut and not change.hunks and not change.is_binary for change in files)
+        self._counts["files without a diff, as the commit was cut before them"] += num_without_diff
 
     def _add_file(self, id_: str, texts: tuple[object, ...], change: FileChange, commit: int) -> str:
-        """Adds the row of a file and those of its hunks, and gives the whole diff."""
+        """Adds the rows of a file and of its hunks, and returns the whole diff."""
         row = len(self._files)
         hunks = [hunk_text(hunk) for hunk in change.hunks]
-        whole = "\n".join([file_header(change), *hunks])
-        self._files.append((id_, *texts, change.path, self._cut("files", whole), commit))
+        file_diff = "\n".join([file_header(change), *hunks])
+        self._files.append((id_, *texts, change.path, self._cut("files", file_diff), commit))
         for number, (hunk, text) in enumerate(zip(change.hunks, hunks, strict=True), start=1):
             numbers = (row, hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count)
             self._hunks.append((f"{id_}:{number}", *texts, change.path, self._cut("hunks", text), commit, *numbers))
-        return whole
+        return file_diff
 
     def _cut(self, what: str, text: str) -> str:
-        """The beginning of a diff; those that are longer are counted."""
+        """Cuts a diff at ``max_diff_chars``, and counts the cut diffs."""
         if len(text) <= self.max_diff_chars:
             return text
         self._counts[f"{what} with a diff of more than {self.max_diff_chars:,} characters, cut there"] += 1
         return text[: self.max_diff_chars]
 
     def tables(self) -> ChangeTables:
-        """The tables in chronological order; commits of one moment stay in the order in which they were added."""
+        """The tables in chronological order; commits with the same date keep the order in which they were added."""
         commits = _frame(self._commits, (*CHANGE_COLUMNS, *COMMIT_COLUMNS))
         files = _frame(self._files, CHANGE_COLUMNS)
         hunks = _frame(self._hunks, (*CHANGE_COLUMNS, *HUNK_COLUMNS))
@@ -379,7 +379,7 @@ def change_tables(name: str, commits: Iterable[Commit], max_diff_chars: int) -> 
 
 
 def joined_by_path(files: Iterable[FileChange]) -> list[FileChange]:
-    """The changes of a commit, one a path, so that ids are unique: a patch may show a path twice."""
+    """The changes of a commit, one per path, so that ids are unique: a patch may show a path twice."""
     joined: dict[str, FileChange] = {}
     for change in files:
         before = joined.get(change.path)
@@ -411,14 +411,14 @@ def hunk_text(hunk: Hunk) -> str:
 
 
 def _frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """Rows as a table; ``created_at`` is UTC also where there is no row."""
+    """Rows as a table; ``created_at`` is UTC even without rows."""
     table = pd.DataFrame(rows, columns=list(columns))
     rows.clear()  # the table holds them now
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
 
 
 def _renumbered(table: pd.DataFrame, column: str, new_row: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
-    """A table whose ``column`` refers to the rows of another one, sorted as those are; and the new rows of this one."""
+    """Renumbers ``column``, rows of another table, and sorts by it; also returns the new row of each old row."""
     table = table.assign(**{column: new_row[table[column].to_numpy(dtype=np.int64)]})
     order = table[column].argsort(kind="stable").to_numpy()
     return table.iloc[order].reset_index(drop=True), np.argsort(order)

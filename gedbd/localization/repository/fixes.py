@@ -25,7 +25,7 @@ REVERT = re.compile(r'Revert "|[\s\S]*\bThis reverts commit [0-9a-f]{7}')
 # Trackers' dates may lack a time or a zone, so a commit of the day before may still be a fix.
 MAX_EARLY = timedelta(days=1)
 
-MAX_PATH = 200  # characters of an address before the number; without a limit, long messages take quadratic time
+MAX_PATH = 200  # characters of a URL before the number; without a limit, long messages take quadratic time
 NUMBER = r"\d+(?![\w%]|[-.:/]\d)"
 NUMBERS = rf"{NUMBER}(?:(?:, *| and | *& *)#?{NUMBER})*"
 DEFAULT_PATTERNS = (
@@ -36,12 +36,12 @@ DEFAULT_PATTERNS = (
     rf"https?://[^\s/]{{1,{MAX_PATH}}}/[^\s?#]{{0,{MAX_PATH}}}?(?:issues|pull|bugs?|merge_requests)/(?P<ids>{NUMBER})",
 )
 # Git's dates have whole seconds, and only commits before a report count.
-BEHIND_BASE = pd.Timedelta(seconds=1)
+AFTER_BASE = pd.Timedelta(seconds=1)
 MAX_NAME_CHARACTERS = 4096  # the longest path of Linux, which bounds the time that a name takes
 
 
 class Fix(NamedTuple):
-    """A commit that fixed reports, and the rows of these."""
+    """A commit that fixed reports, and the rows of these reports."""
 
     commit: Commit
     reports: list[int]
@@ -54,23 +54,22 @@ class Fixes(NamedTuple):
     warnings: tuple[str, ...]
 
     def renumbered(self, new_rows: Sequence[int] | np.ndarray) -> "Fixes":
-        """The same fixes after reports got new rows, by their old rows; those with row -1 are left out."""
+        """The fixes with new rows of the reports, ``new_rows`` by old row; reports with row -1 are left out."""
         moved = {id_: sorted(int(new_rows[row]) for row in rows) for id_, rows in self.reports.items()}
         kept = {id_: [row for row in rows if row >= 0] for id_, rows in moved.items()}
         return self._replace(reports={id_: rows for id_, rows in kept.items() if rows})
 
 
 class MessageFixes:
-    """Finds the fixes among one commit after the other, by the ids in their messages.
+    """Finds fixes, commit by commit, by the ids in their messages.
 
-    A commit that reverts another, a merge unless ``merges``, and a commit made more than a day before the report are no
-    fixes. A fix that is reverted later stays one.
+    A commit that reverts another, a merge unless ``merges``, and a commit made more than a day before the report are
+    not fixes. A fix that is reverted later stays one.
 
     Args:
         report_ids: N ids.
         created_at: ``(N,)`` UTC; ``NaT`` where the date is unknown.
-        patterns: Regular expressions, each with a group ``ids`` that holds one or more ids; letters of both cases
-            match.
+        patterns: Regular expressions, each with a group ``ids`` that holds one or more ids; case-insensitive.
         merges: Whether merges count too.
 
     Raises:
@@ -88,7 +87,7 @@ class MessageFixes:
         self._counts: Counter[str] = Counter()
 
     def add(self, commit: Commit) -> bool:
-        """Whether the commit is a fix; it is remembered then."""
+        """Stores the commit if it is a fix; returns whether it is."""
         texts = [match[NAMED_GROUP] or "" for pattern in self._patterns for match in pattern.finditer(commit.message)]
         ids = {id_.upper() for text in texts for id_ in ID.findall(text)}
         rows = sorted(self._rows[id_] for id_ in ids if id_ in self._rows)
@@ -129,9 +128,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 class TableFixes:
-    """Finds the fixes that a table names among one commit after the other.
+    """Finds the fixes that a table names, commit by commit.
 
-    ``table`` has ``bug_id`` and ``fix_commit``, a whole id or the beginning of one, as text.
+    ``table`` has ``bug_id`` and ``fix_commit``, a full or abbreviated id, as text.
     """
 
     def __init__(self, table: pd.DataFrame, report_ids: Iterable[str]) -> None:
@@ -146,7 +145,7 @@ class TableFixes:
         self._lengths = {len(text) for text in self._reports if len(text) >= MIN_ID_LENGTH}
 
     def add(self, commit: Commit) -> bool:
-        """Whether the table names the commit; it is remembered then."""
+        """Stores the commit if the table names it; returns whether it does."""
         named = [commit.id[:length] for length in self._lengths if commit.id[:length] in self._commits]
         for text in named:
             self._commits[text].append(commit.id)
@@ -168,7 +167,7 @@ class TableFixes:
 
 
 class HistoryPaths:
-    """The paths of a history, of any time; finds them by the names that data sets give to files."""
+    """All paths that occur in a history; finds them by the names that data sets use for files."""
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
@@ -182,7 +181,7 @@ class HistoryPaths:
                 self._by_file[path.rpartition("/")[2]].add(path)
 
     def find(self, name: str) -> list[str]:
-        """The paths that a name means, ascending; none if the history lacks the file.
+        """The paths that match a name, ascending; none if the history lacks the file.
 
         A name is a path, the end of one (``weaver/Shadow.java``), a path with further folders before it
         (``org.aspectj/modules/weaver/src/Shadow.java``), or a class (``org.aspectj.weaver.Shadow.java``).
@@ -214,12 +213,12 @@ def find_fixed_paths(
 ) -> tuple[dict[int, tuple[str, ...]] | None, tuple[str, ...]]:
     """Find the files that were fixed, for reports without a fixing commit.
 
-    ``table`` has ``bug_id`` and ``path``, text, the latter empty where there is none; None for no table. Rows of
-    reports that are not among ``ids``, or that ``fixes`` has a commit for, do not count.
+    ``table`` has the columns ``bug_id`` and ``path`` of text, the latter empty without a file; None for no table. Rows
+    of reports that are not among ``ids``, or that have a commit in ``fixes``, do not count.
 
     Returns:
-        For each such report of which at least one file is found, by its row and ascending, the paths, None if the table
-        names no file; and warnings that count the names of which the history lacks the file, or has several.
+        The ascending paths of each such report with at least one file in the history, by row, or None if the table
+        names no file; and warnings that count the names that match no file, or several files, of the history.
     """
     if table is None or not (table["path"] != "").any():
         return None, ()
@@ -234,7 +233,7 @@ def find_fixed_paths(
         named = paths.find(path)
         fixed[row].update(named)
         counts["fixed files that the history lacks, dropped"] += not named
-        counts["names of fixed files that fit several files of the history, of which all count"] += len(named) > 1
+        counts["names of fixed files that match several files of the history, all of which count"] += len(named) > 1
     counts["reports whose fix names no file of the history"] = sum(not named for named in fixed.values())
     warnings = tuple(f"{what}: {count:,}" for what, count in counts.items() if count)
     return {row: tuple(sorted(named)) for row, named in sorted(fixed.items()) if named}, warnings
@@ -243,11 +242,11 @@ def find_fixed_paths(
 def date_by_base_commit(
     reports: FixedReports, commits: pd.DataFrame
 ) -> tuple[FixedReports, np.ndarray, tuple[str, ...]]:
-    """Give reports the date of the commit whose files are to be searched, where the data set names one.
+    """Date reports by their base commit, whose files are searched, if the data set names one.
 
     The date is a second later than the commit, so that it and all older commits are before the report. Reports whose
     commit is not in the history are left out: a data set such as SWE-bench has reports of several projects. Raises
-    ValueError if that are all of them.
+    ValueError if the history has no base commit of any report.
 
     Returns:
         The reports in chronological order; ``(N,)`` their new rows, -1 where left out; and a warning that counts these.
@@ -265,9 +264,9 @@ def date_by_base_commit(
             f" {first['bug_id']}; give the clone of one of its projects"
         )
     table = reports.reports
-    based = table["id"].map(dates) + BEHIND_BASE
-    is_kept = ~(table["id"].isin(base_rows) & based.isna())
-    table = table.assign(created_at=based.fillna(table["created_at"]))[is_kept]
+    base_dates = table["id"].map(dates) + AFTER_BASE
+    is_kept = ~(table["id"].isin(base_rows) & base_dates.isna())
+    table = table.assign(created_at=base_dates.fillna(table["created_at"]))[is_kept]
     table = table.sort_values("created_at", kind="stable")
     new_rows = np.full(len(reports), -1)
     new_rows[table.index] = np.arange(len(table))  # the index holds the old rows

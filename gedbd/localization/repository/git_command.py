@@ -31,7 +31,7 @@ SETTINGS = (
     *("diff.algorithm=myers", "diff.indentHeuristic=true"),  # blame has no options for all of them
     "core.bigFileThreshold=16m",  # larger files count as binary, which bounds Git's memory
 )
-# Variables can also name programs, and an outer Git process sets some for its own files.
+# Environment variables can also name programs, and an outer Git process sets some for its own files.
 VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_GRAFT_FILE": os.devnull,
@@ -71,7 +71,7 @@ class Git:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
         _check_version()
-        self.folder = _find(self.path)
+        self.folder = _find_git_folder(self.path)
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise ValueError(
                 f"{self.path}: this is a shallow clone, whose oldest commits seem to add every file; complete it with "
@@ -122,7 +122,7 @@ class Git:
             ValueError: The command failed; raised at the end of the context, where the output must have been read or
                 closed. ``MissingObjectError`` if an object is missing.
         """
-        # Files, as a full pipe of input or messages would block.
+        # Files, because a full pipe of input or error messages would block.
         with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as messages:
             source.writelines((line.encode() if isinstance(line, str) else line) + end for line in lines)
             source.seek(0)
@@ -135,10 +135,10 @@ class Git:
                 env=self._variables() | ({} if index is None else {"GIT_INDEX_FILE": index}),
             ) as process:
                 assert process.stdout is not None
-                is_over = threading.Event()
+                is_timed_out = threading.Event()
 
                 def stop() -> None:
-                    is_over.set()
+                    is_timed_out.set()
                     process.kill()
 
                 timer = threading.Timer(max(seconds or 0.0, 0.0), stop)
@@ -146,7 +146,7 @@ class Git:
                     timer.start()
                 try:
                     yield process.stdout
-                    failed = not process.stdout.closed and process.wait() != 0 and not is_over.is_set()
+                    failed = not process.stdout.closed and process.wait() != 0 and not is_timed_out.is_set()
                 finally:
                     timer.cancel()
                     process.kill()
@@ -170,7 +170,7 @@ class Git:
         return _variables() | folders | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
     def _failure(self, arguments: tuple[str | bytes, ...], messages: bytes) -> ValueError:
-        lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was ended"]
+        lines = messages.decode("utf-8", "replace").strip().splitlines() or ["it was terminated"]
         message = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
         advice = "; git fsck shows which objects are damaged or missing" if DAMAGED.search(message) else ""
         is_missing = any(map(MISSING.search, lines)) and not any(map(BROKEN.search, lines))
@@ -201,7 +201,7 @@ def _check_version() -> None:
         raise ValueError(f"{output.strip()} is too old: install git {'.'.join(map(str, MIN_VERSION))} or later")
 
 
-def _find(path: Path) -> Path:
+def _find_git_folder(path: Path) -> Path:
     """The folder of a repository's objects."""
     if not path.exists():
         raise ValueError(f"{path}: no such folder; give the folder of a repository")

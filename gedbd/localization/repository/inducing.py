@@ -27,7 +27,7 @@ from gedbd.localization.repository.git_command import Git, MissingObjectError, d
 from gedbd.localization.repository.row_cache import RowCache
 from gedbd.text.diffs import changed_lines
 
-# A text that does not end on its line is taken to end there, as quotes also occur as apostrophes.
+# A string that does not end on its line is taken to end there, because quotes are also apostrophes.
 QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$)|\'(?:\\.|[^\'\\\n])*(?:\'|$)'
 TEXT_BLOCK = r'"""(?:\\[\s\S]|(?!""")[^\\])*(?:"""|\Z)'
 TEMPLATE = r"`(?:\\[\s\S]|[^`\\])*(?:`|\Z)"
@@ -37,8 +37,8 @@ LINE = r"//[^\n]*"
 HASH = r"\#[^\n]*"
 MARKUP = r"<!--[\s\S]*?(?:-->|\Z)"
 
-# The comments of the languages with these suffixes, over several lines or up to the end of a line, and their texts in
-# quotes, in which the signs of a comment mean nothing.
+# The comments of the languages with these suffixes, over several lines or up to the end of a line, and their string
+# literals, in which comment signs mean nothing.
 SYNTAXES = {
     (".java", ".kt", ".kts", ".scala", ".groovy", ".aj", ".cs", ".swift", ".dart"): (
         f"{BLOCK}|{LINE}",
@@ -48,7 +48,7 @@ SYNTAXES = {
     (".js", ".jsx", ".mjs", ".ts", ".tsx", ".go"): (f"{BLOCK}|{LINE}", f"{TEMPLATE}|{QUOTED}"),
     (".css",): (BLOCK, QUOTED),
     (".php",): (f"{BLOCK}|{LINE}|{HASH}", QUOTED),
-    # A text that is a statement of its own, such as a docstring, is a comment.
+    # A string that is a statement of its own, such as a docstring, is a comment.
     (".py", ".pyi"): (rf"{HASH}|^[ \t]*(?:{TRIPLE_QUOTED})(?=[ \t]*(?:\#.*)?$)", f"{TRIPLE_QUOTED}|{QUOTED}"),
     (".rb", ".pl", ".pm", ".r"): (HASH, QUOTED),
     (".sh", ".bash", ".yaml", ".yml", ".toml", ".cmake"): (rf"(?<![^\s;]){HASH}", QUOTED),
@@ -58,7 +58,7 @@ SYNTAXES = {
 }
 BY_SUFFIX = {suffix: syntax for suffixes, syntax in SYNTAXES.items() for suffix in suffixes}
 SIGN = re.compile(r"[^\n]")
-FORMAT = 1  # of cached traces, to be raised whenever other lines are traced
+FORMAT = 1  # of cached traces; increase it when other lines are traced
 ROOT = "no parent"
 NO_SOURCE = "no source file"
 ONLY_ADDED = "only additions"
@@ -70,21 +70,21 @@ MAX_RANGES = 1_000  # of a command line
 
 
 def code_lines(source: str, path: str) -> set[int]:
-    r"""The numbers, from 1, of the lines of a file that hold more than blanks and comments.
+    r"""The numbers, from 1, of the lines of a file that contain more than blanks and comments.
 
-    ``x(); // why`` is code, and so is ``"// a text"``; the lines of ``/* ... */`` are not. The suffix of the path names
+    ``x(); // why`` is code, and so is ``"// text"``; the lines of ``/* ... */`` are not. The suffix of the path names
     the language; for an unknown one, all lines that are not blank count as code. Lines end with ``\n``.
     """
     pattern = _tokens(PurePosixPath(path).suffix.lower())
     if pattern is not None:
-        # Comments become blanks with line breaks; texts stay.
+        # Comments become blanks and line breaks; strings stay.
         source = pattern.sub(lambda token: token[0] if token["comment"] is None else SIGN.sub(" ", token[0]), source)
     return {number for number, line in enumerate(source.split("\n"), start=1) if line.strip()}
 
 
 @cache
 def _tokens(suffix: str) -> re.Pattern[str] | None:
-    """A pattern that finds comments and texts from left to right; None for an unknown suffix."""
+    """A pattern that finds comments and string literals from left to right; None for an unknown suffix."""
     syntax = BY_SUFFIX.get(suffix)
     if syntax is None:
         return None
@@ -157,7 +157,7 @@ def blame_lines(git: Git, commit: str, path: str, lines: Sequence[int]) -> list[
 
 def _ranges(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
     """First and last line of each run of neighbours: (3, 4) and (9, 9) for lines 4, 9, 3."""
-    # Neighbours have the same distance to their places: 3 - 0 and 4 - 1, but 9 - 2.
+    # Neighbours have the same difference from their positions: 3 - 0 and 4 - 1, but 9 - 2.
     for _, run in groupby(enumerate(sorted(set(lines))), key=lambda item: item[1] - item[0]):
         numbers = [number for _, number in run]
         yield numbers[0], numbers[-1]
@@ -173,14 +173,14 @@ def stored_name(git: Git, revision: str, path: str) -> bytes:
 
 
 class Block(NamedTuple):
-    """Neighbouring changed lines of a hunk: removed ones as number in the old file (from 1) and text, added texts."""
+    """Neighbouring changed lines of a hunk: removed lines with numbers in the old file (from 1), and added lines."""
 
     removed: list[tuple[int, str]]
     added: list[str]
 
 
 def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
-    """Whether a text file's name, before the change if it has one, ends with a suffix such as ``.java``; None: any."""
+    """Whether a text file has a suffix such as ``.java``, before the change if it existed; None allows any suffix."""
     if change.is_binary or change.is_submodule:
         return False
     suffix = PurePosixPath(change.old_path or change.path).suffix
@@ -190,17 +190,17 @@ def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
 def removed_code(change: FileChange, old_text: str) -> list[int]:
     """The numbers of the removed lines that held code, ascending; ``old_text`` is the whole file before the change.
 
-    Comments and blank lines do not count, nor does formatting, see ``_changed_for_good``.
+    Comments, blank lines, and lines of which only the formatting changed do not count.
     """
     code = code_lines(old_text, change.old_path)
-    return [number for hunk in change.hunks for number in _changed_for_good(hunk) if number in code]
+    return [number for hunk in change.hunks for number in _removed_without_formatting(hunk) if number in code]
 
 
-def _changed_for_good(hunk: Hunk) -> Iterator[int]:
+def _removed_without_formatting(hunk: Hunk) -> Iterator[int]:
     """The numbers of the removed lines of a hunk, without formatting.
 
-    Formatting is a block of changed lines that is the same before and after but for white space, and a removed line
-    that is among the added ones of its hunk but for white space, such as one that is indented.
+    Formatting is a block of changed lines that differs only in white space, and a removed line that differs only in
+    white space from an added line of its hunk, such as an indented line.
     """
     blocks = [
         block
@@ -264,7 +264,7 @@ def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
 
 
 def _removes(change: FileChange) -> bool:
-    """Whether lines are gone; those that a copy lacks are still in the file that it was copied from."""
+    """Whether the change removes lines; lines that a copy lacks are still in its source file."""
     return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
@@ -288,7 +288,7 @@ def find_inducing(
     cache_dir: Path | None = None,
     options: object = None,
 ) -> tuple[dict[str, Links], tuple[str, ...]]:
-    """Links from fixed reports to the changes that induced their bugs, by granularity, and warnings.
+    """Links from fixed reports to the changes that introduced their bugs, by granularity, and warnings.
 
     Args:
         git: The repository.
@@ -387,9 +387,9 @@ class _Collector:
 
 
 def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tuple[Links, tuple[str, ...]]:
-    """Links reports to the hunks that induced their bugs by adding a line that the fix removes.
+    """Links reports to the hunks that introduced their bugs by adding a line that the fix removes.
 
-    The links are dated as the links to files; a warning counts the reports with and without such links.
+    The links have the dates of the links to files; a warning counts the reports with and without such links.
     """
     hunks = _rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
     hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))

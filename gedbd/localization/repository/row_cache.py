@@ -12,17 +12,17 @@ from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile, DamagedFileError, StoreUnavailable, delete_database
 
 MAX_UNSTORED = 200  # rows of a transaction
-FAST = 1  # of zlib's levels
+ZLIB_LEVEL = 1  # the fastest level
 
 
 class RowCache(CacheFile):
     """JSON values in an SQLite file. The key of a row is a hash of its id and the settings.
 
-    A context manager stores the last values at its end, and closes the file. A damaged file is deleted, and
+    The end of the context stores the last values and closes the file. A damaged file is deleted, and
     ``was_damaged`` is set.
 
     Args:
-        folder: The folder of the file, made if absent.
+        folder: The folder of the file, created if missing.
         name: The name of the file, without its suffix, and of its table.
         settings: What the values depend on beside the id; a JSON value.
 
@@ -54,7 +54,7 @@ class RowCache(CacheFile):
             self.close()
 
     def known(self, ids: Sequence[str]) -> set[str]:
-        """Those of some ids that the file holds."""
+        """The ids among ``ids`` whose values are stored."""
         by_key = {self._key(id_): id_ for id_ in ids}
         keys = sorted(by_key)  # in the order of the file's index
         return {by_key[key] for (key,) in self.select(f"SELECT key FROM {self._name} WHERE key IN {MARKS}", keys)}
@@ -68,9 +68,9 @@ class RowCache(CacheFile):
             return None  # zlib compares a checksum, so that flipped bits arrive here too
 
     def put(self, id_: str, value: object) -> None:
-        """Stores a value together with the next ones; those before the end of the context are stored there."""
+        """Stores a value in a batch with the next ones; the end of the context stores the last batch."""
         content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        self._unstored.append((self._key(id_), zlib.compress(content, FAST)))
+        self._unstored.append((self._key(id_), zlib.compress(content, ZLIB_LEVEL)))
         if len(self._unstored) >= MAX_UNSTORED:
             self._flush()
 

@@ -1,7 +1,7 @@
-"""Which files of a commit's tree people write: neither vendored nor generated, binary or very large.
+"""Finds the files of a commit's tree that people write: not vendored, generated, binary or very large.
 
 The attributes in .gitattributes are those of GitHub's linguist, ``linguist-vendored`` and ``linguist-generated``, and
-Git's ``binary`` and ``-diff``. Where they say nothing of a file, its name decides. Documentation stays.
+Git's ``binary`` and ``-diff``. Without attributes, the name of a file decides. Documentation is kept.
 """
 
 import re
@@ -33,7 +33,7 @@ godeps carthage pods site-packages .yarn
 VENDORED_FOLDERS = frozenset(_VENDORED_FOLDERS.split())
 _VENDORED_NAMES = "gradlew gradlew.bat mvnw mvnw.cmd jquery.js bootstrap.js bootstrap.css"
 VENDORED_NAMES = frozenset(_VENDORED_NAMES.split())
-# What tools write beside sources: locked versions, minified files, and code from descriptions of interfaces or forms.
+# Files that tools write: lock files, minified files, and code generated from descriptions of interfaces or forms.
 _GENERATED_NAMES = """
 package-lock.json npm-shrinkwrap.json pnpm-lock.yaml packages.lock.json go.sum gradle.lockfile project.assets.json
 """
@@ -54,7 +54,7 @@ BINARY_SUFFIXES = frozenset(_BINARY_SUFFIXES.split())
 
 
 class SourcePaths(NamedTuple):
-    """The files of a tree that a report may be about, in its order; and how many other entries there are, by reason."""
+    """The files of a tree that a report may be about, in the order of the tree; and the number of others by reason."""
 
     paths: tuple[str, ...]
     skipped: dict[str, int]
@@ -105,15 +105,15 @@ def _by_name(path: str, attributes: Mapping[str, str]) -> str:
     is_generated = name in GENERATED_NAMES or GENERATED_NAME.search(name) is not None
     if is_generated and attributes.get("linguist-generated") not in NO:
         return GENERATED
-    is_binary = splitext(name)[1] in BINARY_SUFFIXES  # pathlib takes half of the time for a large tree
+    is_binary = splitext(name)[1] in BINARY_SUFFIXES  # pathlib would take half of the total time for a large tree
     return BINARY if is_binary and attributes.get("diff") not in YES else ""
 
 
 def _attributes(git: Git, files: Sequence[TreeEntry], sizes: Mapping[str, int]) -> dict[bytes, dict[str, str]]:
     """The attributes that the .gitattributes of a tree give its files, by name; files without one are left out.
 
-    Git before 2.40 reads attributes of a tree only through an index, which also works in bare repositories: one is made
-    that has the files of attributes alone.
+    Git before 2.40 reads attributes of a tree only through an index, which also works in bare repositories: so a
+    temporary index of the .gitattributes files is created.
     """
     attribute_files = [entry for entry in files if entry.id in sizes and entry.path.rpartition("/")[2] == ATTRIBUTES]
     if not attribute_files:

@@ -182,7 +182,7 @@ class ChangeInputs(Inputs):
         paths = self.paths[row]
         comment = f"{paths}\n{self.titles[row]}" if self.message else paths
         if self.message and "\n" in paths:
-            # The many paths of a commit would leave no room for its message.
+            # The many paths of a commit would displace its message.
             comment = f"{self.titles[row]}\n{paths}"
         max_characters = CHARACTERS_PER_TOKEN * limits.code_tokens
         change = read_change(self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.graph_rules)
@@ -209,8 +209,8 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     """Reads the beginning of a unified diff, and writes it in one of three forms.
 
     - ``D``: the whole diff as it stands.
-    - ``ARC``: the added, the removed and the context lines, in this order, each group behind its mark; a group without
-      a line is left out. The hunk ``-a +b  c`` gives ``[ADDED] b [REMOVED] a [CONTEXT] c``, each on a line.
+    - ``ARC``: the added, the removed and the context lines, in this order, each group after its mark; groups without
+      lines are left out. The hunk ``-a +b  c`` gives ``[ADDED] b [REMOVED] a [CONTEXT] c``, each on a line.
     - ``ARCL``: line by line, the sign of each line replaced by its mark.
 
     ``ARC`` and ``ARCL`` leave out the headers of files and hunks. Source: Ciborowska and Damevski, "Fast
@@ -220,7 +220,7 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
         diff: The diff of a commit, a file or a hunk; it may be cut off anywhere.
         form: See above.
         max_characters: Maximum length of the diff and of the text.
-        is_java: Whether hunks without a file header are of a Java file.
+        is_java: Whether hunks without a file header belong to a Java file.
         rules: Rules of the graph; None for no graph.
     """
     if form not in get_args(Form):
@@ -231,7 +231,7 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     text = diff
     starts = [line.in_diff for line in lines]
     if form != "D":
-        text, starts = _marked(lines, form)
+        text, starts = _marked_text(lines, form)
     text = text[:max_characters]
     if rules is None:
         return ChangeText(text, None)
@@ -244,7 +244,7 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     return ChangeText(text, joined(graphs) if graphs else None)
 
 
-def _marked(lines: list[Line], form: Form) -> tuple[str, list[int]]:
+def _marked_text(lines: list[Line], form: Form) -> tuple[str, list[int]]:
     """The text of the form ``ARC`` or ``ARCL``, and the start of each line in it."""
     starts = [0] * len(lines)
     text = ""
@@ -295,7 +295,7 @@ def _hunk_graph(lines: list[Line], starts: list[int], rules: GraphRules) -> Flow
     in_text = np.array([starts[number] for number in numbers])
     line = np.searchsorted(in_code, graph.spans[:, 0], side="right") - 1
     start = in_text[line] + graph.spans[:, 0] - in_code[line]
-    # A node of several lines ends with its first line.
+    # A node of several lines is cut at the end of its first line.
     end = np.minimum(start + graph.spans[:, 1] - graph.spans[:, 0], in_text[line] + lengths[line])
     spans = np.stack([start, np.maximum(end, start)], axis=1).astype(np.int32)
     return FlowGraph(graph.names, spans, graph.types, graph.roles, graph.edges, graph.kinds, graph.is_approximate)

@@ -1,4 +1,4 @@
-"""The methods that a run compares: scorers, by best parts and in sums, and learned rankers."""
+"""The methods that a run compares: scorers, their best parts and sums, and learned rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ from gedbd.retrieval.scorers.simple_scorers import Recency
 
 EARLIER_BUGS = "earlier_bugs"
 LINEAR = "linear"
-RANDOM_CANDIDATES = 2_000  # of a training report, as most inducing hunks are below any shortlist
+RANDOM_CANDIDATES = 2_000  # of a training report, because most inducing hunks rank below any shortlist
 MakeScorer = Callable[[], Scorer]
 
 
 class RankingMethod(NamedTuple):
     """A method to rank changes."""
 
-    make: Callable[[Level, int], Scorer]  # returns its unfitted scorer of a granularity for a seed
+    make: Callable[[Level, int], Scorer]  # returns an unfitted scorer for a granularity and a seed
     is_random: bool  # whether its result depends on the seed
 
 
@@ -197,7 +197,7 @@ class BestPart(Scorer):
     """A document scores as its best part: a file as its best hunk, a commit as its best file.
 
     For commits by their hunks, nest it: ``BestPart(BestPart(scorer, hunks, "file"), files, "commit")``. A document
-    without a part scores 1 below the lowest part of all.
+    without a part scores 1 below the lowest score of all parts.
 
     Args:
         scorer: Scorer of the parts, fitted to them. Parts of relevant documents count as relevant.

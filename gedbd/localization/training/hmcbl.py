@@ -74,7 +74,7 @@ class HmcblSystem(TrainingSystem):
     ) -> None:
         super().__init__(make_optimizer, make_scheduler, seed)
         self.network = HmcblNetwork(report_side, change_side, settings, links)
-        self.network.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
+        self.network.train()  # pretrained encoders are in evaluation mode, and Lightning does not change modes
         self.settings = settings
         self.bf16 = bf16
         self.tested: dict[str, float] = {}
@@ -121,7 +121,7 @@ class HmcblSystem(TrainingSystem):
         weights = self.settings.weights
         loss = torch.stack([weights[level] * value for level, value in losses.items()]).sum()
         self.show_loss(loss, batch)
-        self._batches.append(_numbers(losses, batch))
+        self._batches.append(_loss_sums(losses, batch))
         return loss
 
     def optimizer_step(self, *arguments: Any, **options: Any) -> None:
@@ -141,7 +141,7 @@ class HmcblSystem(TrainingSystem):
     def validation_step(self, batch: PairBatch, batch_idx: int) -> None:
         """Stores the losses of a batch."""
         losses = self.network.losses(batch, partial(gather, self), fill_banks=False)
-        self._batches.append(_numbers(losses, batch))
+        self._batches.append(_loss_sums(losses, batch))
 
     def on_validation_epoch_end(self) -> None:
         """Logs the losses and the mean reciprocal rank."""
@@ -189,7 +189,7 @@ class HmcblSystem(TrainingSystem):
         return total
 
 
-def _numbers(losses: dict[str, Tensor], batch: PairBatch) -> Tensor:
+def _loss_sums(losses: dict[str, Tensor], batch: PairBatch) -> Tensor:
     """``(levels + 1,)`` sums of the losses of a batch's pairs, and the number of pairs, without gradients."""
     count = torch.tensor(len(batch.n_id) / 2, dtype=torch.float64, device=batch.n_id.device)
     return torch.stack([*(count * loss.detach().double() for loss in losses.values()), count])
@@ -244,7 +244,7 @@ def build_hmcbl(
 ) -> tuple[HmcblSystem, LocalizationDataModule]:
     """Builds system and data module from the options and the composed configuration of ``conf/train.yaml``.
 
-    The latest training reports, by their share ``val_share``, are for validation. Raises ValueError if an option is out
+    The latest training reports, a share of ``val_share``, are for validation. Raises ValueError if an option is out
     of range, or the inputs exceed the positions of an encoder.
     """
     sides = _sides(options, cfg.encoder, corpus, halves)

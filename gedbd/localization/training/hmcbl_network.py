@@ -21,16 +21,16 @@ Gather = Callable[[Tensor], Tensor]
 
 
 class MomentumTwin(nn.Module):
-    """A copy of a module with an exponential moving average of its weights: new = m * old + (1 - m) * followed.
+    """A copy of a module with an exponential moving average of its weights: new = m * old + (1 - m) * current.
 
     He et al., "Momentum Contrast", 2020. The twin has no gradients, and stays in evaluation mode, so that a key depends
     on its text alone. Buffers, such as the statistics of batch normalization, are copied: they are running means
     already.
     """
 
-    def __init__(self, followed: nn.Module, momentum: float) -> None:
+    def __init__(self, source: nn.Module, momentum: float) -> None:
         super().__init__()
-        self.module = copy.deepcopy(followed).requires_grad_(False)
+        self.module = copy.deepcopy(source).requires_grad_(False)
         self.momentum = momentum
         self.train(False)
 
@@ -39,11 +39,11 @@ class MomentumTwin(nn.Module):
         return super().train(False)
 
     @torch.no_grad()
-    def follow(self, followed: nn.Module) -> None:
+    def follow(self, source: nn.Module) -> None:
         """Moves the weights towards those of a module, and copies its buffers."""
-        for weight, target in zip(self.module.parameters(), followed.parameters(), strict=True):
+        for weight, target in zip(self.module.parameters(), source.parameters(), strict=True):
             weight.lerp_(target.to(weight), 1 - self.momentum)
-        for buffer, target_buffer in zip(self.module.buffers(), followed.buffers(), strict=True):
+        for buffer, target_buffer in zip(self.module.buffers(), source.buffers(), strict=True):
             buffer.copy_(target_buffer)
 
 
@@ -223,8 +223,8 @@ class HmcblNetwork(nn.Module):
     def losses(self, batch: PairBatch, gather: Gather, fill_banks: bool) -> dict[str, Tensor]:
         """The loss of each level of B pairs, a scalar.
 
-        The banks are read before the keys of the batch are added, if ``fill_banks``. All processes add the keys of all,
-        in the same order, so that the banks stay equal.
+        The banks are read before ``fill_banks`` adds the keys of the batch. Every process adds the keys of all, in the
+        same order, so that the banks stay equal.
         """
         settings = self.settings
         by_tokens = settings.by_tokens
@@ -252,7 +252,7 @@ class HmcblNetwork(nn.Module):
     def _bank_loss(
         self, batch: PairBatch, reports: Tensor, changes: Tensor, gather: Gather, fill_banks: bool
     ) -> Tensor:
-        """The loss of the bank level."""
+        """The loss of the bank level; ``fill_banks`` then adds the keys of the batch."""
         count = len(batch.report_rows) // 2
         report_keys = self.reports.keys(batch.reports)
         change_keys = self.changes.keys(batch.changes)
@@ -275,7 +275,7 @@ class HmcblNetwork(nn.Module):
             bank.add(gather(keys[half]), gather(rows[half]))
 
     def follow(self) -> None:
-        """Updates both momentum twins after a step of the optimizer."""
+        """Updates both momentum twins after an optimizer step."""
         for side in (self.reports, self.changes):
             if side.has_bank:
                 side.twin.follow(side.tower)

@@ -27,7 +27,7 @@ TOP_K = (1, 3, 5, 10, 20, 100)
 class Halves(NamedTuple):
     """The reports with an earlier inducing commit, in chronological order."""
 
-    train: np.ndarray  # ``(T,)`` rows of the first half, the smaller one of an odd number
+    train: np.ndarray  # ``(T,)`` rows of the first half; the smaller half of an odd number
     test: np.ndarray  # ``(Q,)`` rows of the second half
     warnings: tuple[str, ...]  # counts of what is left out
 
@@ -98,7 +98,7 @@ def num_before(corpus: ChangeCorpus, granularity: Granularity) -> np.ndarray:
 def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -> tuple[Level, tuple[str, ...]]:
     """The ranking of changes of a granularity, and warnings.
 
-    Raises ValueError if the corpus has no links of the granularity, or none of either half.
+    Raises ValueError if the corpus has no links of the granularity, or a half has none.
     """
     links = corpus.inducing.get(granularity)
     if links is None:
@@ -128,7 +128,7 @@ def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:
 
 MAX_CHANGES = 30  # of a commit, as an import has thousands of hunks
 MAX_DRAWS = 50
-EVALUATION_EPOCH = 2**31  # seed of the draws of validation, equal in every epoch
+VALIDATION_EPOCH = 2**31  # seed of the draws for validation, the same in every epoch
 
 
 class Draw(NamedTuple):
@@ -144,7 +144,7 @@ class InducingPairs:
     """Pairs of reports and their earlier inducing commits.
 
     At the granularities of files and hunks, one of the inducing files or hunks of the commit is drawn each time; one of
-    all if the data names none.
+    all its files or hunks if the data names none.
 
     ``hard`` is the share of negative changes from commits that change a file of the positive commit.
 
@@ -178,7 +178,7 @@ class InducingPairs:
     def draw(self, number: int, epoch: int | None = None) -> Draw:
         """Draws the change and the negatives of a pair in an epoch; None for validation."""
         report, commit = self.pairs[number].tolist()
-        rng = np.random.default_rng([self.seed, EVALUATION_EPOCH if epoch is None else epoch, number])
+        rng = np.random.default_rng([self.seed, VALIDATION_EPOCH if epoch is None else epoch, number])
         change = int(rng.choice(self.positives[number]))
         other_change = int(rng.choice(self.rows_of[self._other_commit(report, commit, rng)]))
         return Draw(report, change, self._other_report(commit, rng), other_change)
@@ -215,9 +215,9 @@ class InducingPairs:
                     continue
                 pairs.append((report, commit))
                 if not set(self.reports.tolist()) - self.induced[commit]:
-                    raise ValueError("a commit induced the bugs of all reports of a split: give more reports")
+                    raise ValueError("a commit introduced the bugs of all reports of a split: give more reports")
                 if not any(self._is_negative(report, row) for row in range(self.before[report])):
-                    raise ValueError("all commits before a report induced its bug: give more commits")
+                    raise ValueError("all commits before a report introduced its bug: give more commits")
         if not pairs:
             raise ValueError("no report of a split has an inducing commit before it: give more reports")
         return np.array(pairs, dtype=np.int64)
@@ -367,7 +367,7 @@ class LocalizationDataModule(WholeBatchData):
     """Pairs for training and validation.
 
     The last reports of the first half are for validation, later than all training reports. Lightning's test ranks them
-    again by the best weights.
+    again with the best weights.
 
     ``changes`` are those of the granularity, ``training`` rows of the first half's reports with earlier inducing
     commits, of which ``val_share`` is for validation; ``batch_size`` counts the pairs of a process.

@@ -1,4 +1,4 @@
-"""Writes the tables, rankings, figures and page of a run, and the tables beside the published numbers."""
+"""Writes the tables, rankings, figures and page of a run, and the tables that compare it with published numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ from gedbd.localization.training.localization_results import LocalizationResult,
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
-    " the second half tests; candidates are all changes made strictly before the report, and of equal scores the newer"
-    " change comes first. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
+    " the second half tests; candidates are all changes made strictly before the report, and newer changes come first"
+    " among ties. RR@k is the share of reports with an inducing change among the first k (hit@k), P@k the share"
     " of the first k that are inducing. Brackets hold 95% intervals, bootstrapped over reports; differences are from"
     " {baseline} on the same reports. Methods with a random seed are means over seeds. num files, age and earlier bugs"
     " read no content: they rank large, old and often blamed commits first. Learnt rankers of content read none of"
@@ -47,12 +47,12 @@ PART_TEXT = (
     " best file, best hunk: a commit's score is that of its best file or hunk, and a file's that of its best hunk."
 )
 OWN_TASK_TEXT = (
-    " What is ranked here are the inducing {granularity}s themselves, which no paper does: the published table ranks"
+    " This table ranks the inducing {granularity}s themselves, as no paper does: the published table ranks"
     " commits by their {granularity}s, as the methods best {granularity} of the commits do."
 )
 KNOWN_TEXT = (
-    "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known: the"
-    " reports one of whose inducing changes is known to have induced an earlier bug, whose fix was made before the"
+    "A few changes, such as the import of a project, induced very many bugs, and a ranker may remember them. known:"
+    " reports with an inducing change that is known to have introduced an earlier bug, which was fixed before the"
     " report. new: all others, where only the content can tell. earlier bugs ranks changes by the number of bugs that"
     " they are known to have induced; it reads no content."
 )
@@ -66,8 +66,8 @@ CURVES = {"loss": {"train": "train/loss", "val": "val/loss"}, "MRR on validation
 PUBLISHED_UNITS = {"commit": "commits", "file": "commits, by their best file", "hunk": "commits, by their best hunk"}
 # P@k of the authors' code is R_cap@k, see ``query_metrics``.
 PUBLISHED_METRICS = {"mrr": "mrr", "map": "map", "p@1": "r_cap@1", "p@3": "r_cap@3", "p@5": "r_cap@5"}
-IMPOSSIBLE = "cannot be: P@1 is above MRR"
-INCOMPLETE = "not all legible in our copy"
+IMPOSSIBLE = "impossible: P@1 is above MRR"
+INCOMPLETE = "partly illegible in our copy"
 REMARK = (
     "All rows rank commits: those of files and hunks by the best file or hunk of a commit, as the authors' code does."
     " P@k is the number of inducing commits among the first k, divided by k or, if that is smaller, by the number of"
@@ -146,11 +146,11 @@ def sections(result: LocalizationResult, tables: Mapping[str, pd.DataFrame]) -> 
         columns = [name for name in COLUMNS if name in rows]
         page.append(Section(f"{level.granularity.capitalize()}s", text, [rows[columns]]))
     by_inducing = result.known.sort_values("inducing_change", kind="stable")
-    page.append(Section("Changes that had induced an earlier bug", KNOWN_TEXT, [by_inducing]))
+    page.append(Section("Changes known from an earlier bug", KNOWN_TEXT, [by_inducing]))
     if "tables24" in tables:
-        page.append(Section("Beside the paper", REMARK, [tables["tables24"]]))
+        page.append(Section("Comparison with the paper", REMARK, [tables["tables24"]]))
     if len(result.epochs):
-        text = "The training of HMCBL; validation is the latest part of the first half."
+        text = "The training of HMCBL; the validation set is the latest reports of the first half."
         training = ("training", "Losses and MRR on validation by epoch", epoch_curves([result.epochs], CURVES))
         page.append(Section("Training", text, [], [training]))
     return page
@@ -186,10 +186,10 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
     values = {metric: commits[ours] for metric, ours in PUBLISHED_METRICS.items()}
     units = commits["method"].map(encoded_unit)
     measured = commits[["method"]].assign(unit=units, source="here", remark="", **values)
-    both = pd.concat([published.assign(remark=published_remarks(published)), measured], ignore_index=True)
-    both = both.sort_values("unit", key=lambda units: units.map(list(PUBLISHED_UNITS).index), kind="stable")
-    both = both.assign(ranked=both["unit"].map(PUBLISHED_UNITS))
-    return both[["ranked", "method", "source", *PUBLISHED_METRICS, "remark"]].reset_index(drop=True)
+    combined = pd.concat([published.assign(remark=published_remarks(published)), measured], ignore_index=True)
+    combined = combined.sort_values("unit", key=lambda units: units.map(list(PUBLISHED_UNITS).index), kind="stable")
+    combined = combined.assign(ranked=combined["unit"].map(PUBLISHED_UNITS))
+    return combined[["ranked", "method", "source", *PUBLISHED_METRICS, "remark"]].reset_index(drop=True)
 
 
 def published_remarks(published: pd.DataFrame) -> np.ndarray:
@@ -208,8 +208,8 @@ ROWS = {
     "all": "nodes, edges, types, roles",
 }
 PAPER = (
-    "The paper's first row of a project has the numbers of GraphCodeBERT in its Tables 2 and 4, which others have"
-    " pre-trained on other data. Ours are pre-trained on the same methods, for equally many epochs."
+    "The paper's first row of a project has the numbers of GraphCodeBERT in its Tables 2 and 4, which was pre-trained"
+    " by others on other data. Our encoders are pre-trained on the same methods for the same number of epochs."
 )
 
 

@@ -18,7 +18,7 @@ from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 PRECISION_AT = (1, 3, 5)
-MAX_RANK = 100  # ranks that curves show
+MAX_RANK = 100  # last rank that curves show
 CAPPED = ("r_cap@1", "r_cap@3", "r_cap@5")
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5", *CAPPED, "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
 COMPARED = ("mrr", "rr@10")
@@ -29,12 +29,12 @@ class MeasuredMethod(NamedTuple):
 
     method: str
     granularity: Granularity  # of the ranked changes
-    by_seed: tuple[pd.DataFrame, ...]  # for each seed a table with a row a query: ``mrr``, ``map``, ``rr@k``, ``p@k``
+    by_seed: tuple[pd.DataFrame, ...]  # for each seed a table with a row per query: ``mrr``, ``map``, ``rr@k``, ``p@k``
     ranking: Ranking  # the ranking of the first seed
 
     @property
     def values(self) -> pd.DataFrame:
-        """Means over seeds, one row a query."""
+        """Means over seeds, one row per query."""
         total = np.sum([values.to_numpy() for values in self.by_seed], axis=0)
         return pd.DataFrame(total / len(self.by_seed), columns=self.by_seed[0].columns)
 
@@ -97,11 +97,11 @@ class LocalizationResult:
     measured: tuple[MeasuredMethod, ...]  # the measured methods, those of the first level first
     baseline: str  # the method that the others are compared with
     first: tuple[str, ...]  # ids of the trained methods, first in tables
-    epochs: pd.DataFrame  # one row an epoch of HMCBL's training; empty without it
+    epochs: pd.DataFrame  # one row per epoch of HMCBL's training; empty without training
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
-        """One row a granularity and method, the trained methods first, see ``ranking_table``."""
+        """One row per granularity and method, the trained methods first, see ``ranking_table``."""
         table = ranking_table(self.measured, self.baseline)
         granularity = table["granularity"].map({level.granularity: number for number, level in enumerate(self.levels)})
         is_other = ~table["method"].isin(self.first)
@@ -109,7 +109,7 @@ class LocalizationResult:
 
     @property
     def results(self) -> pd.DataFrame:
-        """One row a method with the metrics of all granularities, see ``results_table``."""
+        """One row per method with the metrics of all granularities, see ``results_table``."""
         return results_table(self.ranking)
 
     @cached_property
@@ -132,8 +132,8 @@ class LocalizationResult:
         rows = {row["method"]: row for row in table[table["granularity"] == level.granularity].to_dict("records")}
         candidates = f"{len(level.inputs.documents):,} {level.granularity}s"
         sentences = [
-            f"{self.corpus.name}: {len(level.training):,} reports to learn from, {len(level.task):,} to test on,"
-            f" against those of {candidates} that were made before the report.",
+            f"{self.corpus.name}: {len(level.training):,} training reports, {len(level.task):,} test reports;"
+            f" each report ranks the earlier ones of {candidates}.",
             f"MRR of {self.baseline}: {rows[self.baseline]['mrr']:.3f}.",
         ]
         sentences += [_against(name, rows[name], self.baseline) for name in self.first if name in rows]
@@ -154,7 +154,7 @@ def _against(method: str, row: Mapping[Any, Any], baseline: str) -> str:
 
 
 def ranking_table(measured: Sequence[MeasuredMethod], baseline: str) -> pd.DataFrame:
-    """One row a granularity and method.
+    """One row per granularity and method.
 
     Columns are ``granularity``, ``method``, ``queries``, ``METRICS`` (means over seeds and queries) and, for
     ``COMPARED``, the ends of the 95% interval, bootstrapped over queries; the difference from the baseline on the same
@@ -181,7 +181,7 @@ def _row(measured: MeasuredMethod, baseline: MeasuredMethod | None) -> dict[str,
 
 
 def results_table(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a method: the metrics of the first granularity, and MRR and RR@10 of the others, such as ``file_mrr``."""
+    """One row per method: metrics of the first granularity, and MRR and RR@10 of the others, such as ``file_mrr``."""
     names = list(dict.fromkeys(table["granularity"]))
     ends = [f"{name}_{end}" for name in COMPARED for end in ("low", "high")]
     first = table[table["granularity"] == names[0]].set_index("method")[["queries", *METRICS, *ends]]
@@ -198,7 +198,7 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
     """Metrics on reports whose inducing change is known from an earlier bug, and on all other reports.
 
     A ranker can memorise changes that introduced many bugs, such as the import of a project, but only for the former.
-    ``counts (Q,)`` are the maximum numbers of known earlier bugs of an inducing change of each query.
+    ``counts (Q,)`` is the maximum number of known earlier bugs over the inducing changes of each query.
 
     Returns:
         ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of

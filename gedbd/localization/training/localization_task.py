@@ -55,13 +55,13 @@ class LocalizationTask:
 
     Args:
         scorers: Functions that return an unfitted scorer, by id.
-        compared: See ``MethodOptions``.
+        compared: Options of the compared methods.
         model: Options of HMCBL; None trains no encoder.
         pretraining: Pre-training of the encoder of changes; None for the encoder of ``model``.
         learnt: Learned rankers, by id.
         granularities: Granularities of the ranked changes; the first one is that of ``results.csv``.
         seeds: Number of seeds of random methods.
-        val_share: Share of the first half, its latest reports, that is for validation.
+        val_share: Share of the first half, the latest reports, for validation.
         published: Whether to write the paper's numbers beside the measured ones.
         epochs: Unused; the configuration reads the default of ``trainer.max_epochs`` from it.
 
@@ -101,7 +101,7 @@ class LocalizationTask:
         self.scorers = dict(scorers)
         self.compared = compared
         if pretraining is not None and (model is None or model.change_encoder is not None):
-            raise ValueError("task.pretraining: it trains the encoder of task.model, which must name no change_encoder")
+            raise ValueError("task.pretraining trains the encoder of task.model: set task.model without change_encoder")
         self.model = model
         self.pretraining = pretraining
         self.learnt = dict(learnt or {})
@@ -165,7 +165,7 @@ class LocalizationTask:
         seed: int,
         console: Console,
     ) -> LocalizationResult:
-        """Ranks by all methods at all granularities."""
+        """Ranks the changes of all granularities by all methods."""
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
         learned = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)

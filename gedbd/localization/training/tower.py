@@ -96,8 +96,8 @@ class GatheredBatchNorm(nn.BatchNorm1d):
     PyTorch's SyncBatchNorm needs a GPU.
 
     Attributes:
-        exchange: Returns the rows ``(M, D)`` of all processes, with gradients, and the start of those of this process;
-            None for those of this process alone.
+        exchange: Returns the rows ``(M, D)`` of all processes, with gradients, and the position of the first row of
+            this process; None uses the rows of this process alone.
     """
 
     exchange: Callable[[Tensor], tuple[Tensor, int]] | None = None
@@ -153,7 +153,7 @@ class Tower(nn.Module):
             raise ValueError(
                 f"task.model.settings.num_layers={settings.num_layers}, but an encoder has only {layers} layers"
             )
-        # PyTorch's attention supports a bool mask; the "eager" one of transformers would add it as numbers.
+        # PyTorch's attention supports a bool mask; the "eager" attention of transformers would add it as numbers.
         side.backbone.set_attn_implementation("sdpa")
         self.backbone = side.backbone
         self.reads_code = side.parts is not None
@@ -168,7 +168,7 @@ class Tower(nn.Module):
         self.projector = Projector(self.width, settings.projector_hidden, settings.dim)
 
     def read(self, batch: CodeBatch) -> TokenFeatures:
-        """The vectors of all tokens; an encoder of code reads the graph by its attention mask."""
+        """The vectors of all tokens; an encoder of code reads the graph through the attention mask."""
         mask = attention_mask(batch) if self.reads_code else batch.is_token[:, None, None]
         output = self.backbone(input_ids=batch.input_ids, attention_mask=mask, output_hidden_states=True)
         tokens = torch.cat([layer.float() for layer in output.hidden_states[-self.num_layers :]], dim=-1)
@@ -251,25 +251,27 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
     projected = np.zeros((len(rows), tower.projector.second.out_features), dtype=np.float32)
     empty = np.zeros((0, projected.shape[1]), dtype=np.float16)
     tokens = [empty] * len(rows)
-    runs = split_by_tokens(lengths[order].tolist(), token_budget(device))
-    for first, last in track(runs, f"encode {label}", transient=True, disable=quiet):
+    batch_ranges = split_by_tokens(lengths[order].tolist(), token_budget(device))
+    for first, last in track(batch_ranges, f"encode {label}", transient=True, disable=quiet):
         positions = order[first:last]
         batch = collate([inputs[row] for row in rows[positions].tolist()])
         edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
         n_id, input_ids, sizes, blocks = (tensor.to(device) for tensor in batch[:4])
         batch = CodeBatch(n_id, input_ids, sizes, blocks, edges)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            read = tower.read(batch) if with_tokens or tower.by_tokens else None
-            pooled = tower(batch) if read is None else tower.pool(read)
-        if read is not None and tower.by_tokens:
-            vectors = tower.pool(tower.project_tokens(read))
+            token_features = tower.read(batch) if with_tokens or tower.by_tokens else None
+            pooled = tower(batch) if token_features is None else tower.pool(token_features)
+        if token_features is not None and tower.by_tokens:
+            vectors = tower.pool(tower.project_tokens(token_features))
         else:
             vectors = tower.projector(pooled)
         features[positions] = normalize(pooled, dim=1).cpu().numpy()
         projected[positions] = normalize(vectors, dim=1).cpu().numpy()
-        if read is not None and with_tokens:
-            token_vectors = normalize(tower.projector(read.tokens[read.is_text]), dim=1).half().cpu().numpy()
-            ends = np.cumsum(read.is_text.sum(1).cpu().numpy())
+        if token_features is not None and with_tokens:
+            token_vectors = (
+                normalize(tower.projector(token_features.tokens[token_features.is_text]), dim=1).half().cpu().numpy()
+            )
+            ends = np.cumsum(token_features.is_text.sum(1).cpu().numpy())
             for position, text_tokens in zip(positions.tolist(), np.split(token_vectors, ends[:-1]), strict=True):
                 tokens[position] = text_tokens
     tower.train(was_training)

@@ -67,7 +67,7 @@ def test_scores_equal_three_nested_loops(inputs, precision, tolerance):
 @pytest.mark.parametrize("min_clustered", [1, 10**9])
 def test_a_shortlist_from_all_tokens_holds_the_best(inputs, monkeypatch, min_clustered):
     monkeypatch.setattr(late_interaction, "MIN_CLUSTERED_TOKENS", min_clustered)
-    monkeypatch.setattr(late_interaction, "TRAINING_TOKENS_A_CLUSTER", 10)
+    monkeypatch.setattr(late_interaction, "TRAINING_TOKENS_PER_CLUSTER", 10)
     everything = scores_of(inputs, shortlist=NUM_DOCUMENTS)
     some = scores_of(inputs, shortlist=20, nearest=10_000, clusters_searched=100)
     for row, before in ((0, 31), (1, 60), (3, 60)):

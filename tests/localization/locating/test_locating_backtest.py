@@ -178,7 +178,7 @@ def test_rows_and_links_are_numbered_again():
     np.testing.assert_array_equal(reduced.inducing["hunk"].pairs, [[1], [2]])
     assert reduced.inducing["commit"].num_documents == 3
     assert told == (
-        "merges are no candidates, as in gedbd locate: 2",
+        "merges are not candidates, as in gedbd locate: 2",
         "links to inducing commits that are merges, left out: 1",
     )
     kept = history(set())

@@ -151,7 +151,7 @@ def test_rows_of_one_report_are_taken_together(read):
     reports = read(table_xml(row("7", "abc1234", "A.java"), row("7", "abc1235", "A.java B.java")))
     assert len(reports) == 1
     assert reports.fixes["fix_commit"].tolist() == ["abc1234", "abc1235", "", ""]
-    assert "rows that repeat a report, whose fixes are taken together: 1" in reports.warnings
+    assert "rows that repeat a report, with merged fixes: 1" in reports.warnings
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_bugs_of_blia_name_classes_or_paths(read, clone):
     )
     assert reports.reports["title"][0] == 'It "fails"'
     assert reports.reports["description"][0] == "a < b"
-    assert "reports of which the data names neither a fixing commit nor a fixed file: 1" in reports.warnings
+    assert "reports without a fixing commit or a fixed file in the data: 1" in reports.warnings
     corpus = read_git(clone[0], reports=reports)
     assert corpus.fixed_paths == {0: (PARSER, PRINTER), 1: (WIDGET,)}
     assert len(corpus.fixing) == 0
@@ -223,7 +223,7 @@ def test_a_clone_of_another_project_is_refused(read, clone):
     with pytest.raises(ValueError, match=r"the history has no base commit of any report, such as f{40} of a__a-1"):
         read_git(clone[0], reports=swe)
     blia = read(bugs_xml(bug("7", ["org.other.Thing.java"])))
-    with pytest.raises(ValueError, match="it has none of the fixing commits and fixed files of demo; is it its clone"):
+    with pytest.raises(ValueError, match="it has none of the fixing commits and fixed files of demo; is it a clone of that project"):
         read_git(clone[0], reports=blia)
 
 

@@ -101,5 +101,5 @@ def test_mean_reciprocal_rank_is_that_of_a_loop(change_corpus, training):
 def test_too_few_reports_have_no_pairs(change_corpus, training):
     with pytest.raises(ValueError, match="no report of a split"):
         InducingPairs(change_corpus, "hunk", training[:0], 0)
-    with pytest.raises(ValueError, match="a commit induced the bugs of all reports of a split"):
+    with pytest.raises(ValueError, match="a commit introduced the bugs of all reports of a split"):
         InducingPairs(change_corpus, "hunk", training[:1], 0)

@@ -209,9 +209,9 @@ def test_published_rows_stand_beside_commits_ranked_by_the_same_unit():
     assert published.to_dict() == {"Table 2": 15, "Table 4": 4}
     remarks = table[table["remark"] != ""].set_index(["ranked", "method"])["remark"].to_dict()
     assert remarks == {
-        ("commits", "unixcoder"): "cannot be: P@1 is above MRR",
-        ("commits, by their best file", "fbl_bert"): "not all legible in our copy",
-        ("commits, by their best hunk", "fbl_bert"): "not all legible in our copy",
+        ("commits", "unixcoder"): "impossible: P@1 is above MRR",
+        ("commits, by their best file", "fbl_bert"): "partly illegible in our copy",
+        ("commits, by their best hunk", "fbl_bert"): "partly illegible in our copy",
     }
 
 

@@ -71,7 +71,7 @@ def test_a_run_leaves_tables_rankings_and_a_page(run):
     assert results["method"].is_unique
     assert {"mrr", "rr@10", "file_mrr", "hunk_rr@10"} <= set(results)
     page = (run / "report.html").read_text()
-    assert "Beside the paper" in page
+    assert "Comparison with the paper" in page
     assert "made strictly before the report" in page
     drawn = {f"{name}{suffix}" for name in ("mrr_by_method", "hit_curves") for suffix in (".png", ".svg")}
     assert drawn == {file.name for file in (run / "figures").iterdir()}
@@ -169,7 +169,7 @@ def test_a_pretraining_that_has_finished_is_not_repeated(tmp_path):
         ({"baseline": "bm52"}, {}, "task.compared.baseline=bm52 is not among task.scorers: bm25, recency"),
         ({"sums": {"bm25": ["bm25"]}}, {}, "task.scorers.bm25: bm25 is the name of a sum: choose another one"),
         ({"only": {"bm25": ["hunk"]}}, {}, "task.compared.only.bm25: the baseline must rank commits"),
-        ({}, {"pretraining": PRETRAINING}, "task.pretraining: it trains the encoder of task.model, which must name no"),
+        ({}, {"pretraining": PRETRAINING}, "task.pretraining trains the encoder of task.model"),
         ({}, {"learnt": {"bm25": LearntOptions()}}, "task.learnt.bm25: there is another method with this name"),
     ],
 )
