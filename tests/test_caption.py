@@ -103,11 +103,11 @@ def test_each_content_is_described_once_and_what_is_not_is_counted_and_named(run
     assert "images not described: 1 (too large; first: wide.png of report 4)" in printed
     assert "images not described: 1 (outside image_dir; first: ../x.png of report 4)" in printed
     assert "attached files that are not images: 1, left out (first: trace.log of report 1)" in printed
-    assert re.search(r"captions.csv: 10 images; of 4 different ones 3 newly described .* 0 from .*; 6 not", printed)
+    assert re.search(r"captions.csv: 10 images, 4 of them different: 3 newly described .* 0 from .*; 6 not", printed)
     again = run([*attached, "halves.png;none.png"], *options, "batch_size=5").set_index("image")
     assert again.equals(found)
     printed = capsys.readouterr().out
-    assert re.search(r"of 4 different ones 0 newly described .* 3 from .*; 6 not described", printed)
+    assert re.search(r"4 of them different: 0 newly described .* 3 from .*; 6 not described", printed)
 
 
 @pytest.mark.slow  # two starts of a process

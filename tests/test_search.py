@@ -137,7 +137,7 @@ def test_issues_and_reports_are_read_alike_from_every_route(tmp_path, said):
 def test_a_table_is_not_read_as_a_text(tmp_path):
     (tmp_path / "bugs.CSV").write_text("id,title\n1,Crash\n")
     with pytest.raises(
-        ValueError, match=r"bugs.CSV: a table is not read: write each report as a JSON object with title"
+        ValueError, match=r"bugs.CSV: tables are not supported: write each report as a JSON object with title"
     ):
         read_queries(None, str(tmp_path / "bugs.CSV"))
 
@@ -158,7 +158,7 @@ def test_filters(answers, search):
     assert "no candidates: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
     told = search("crash", "component=OMP")
-    assert "component=OMP: no stored report has this component; it must be the whole name, such as 'compose', '" in told
+    assert "component=OMP: no stored report has this component; it must be the full name, such as 'compose', '" in told
     assert "component=" not in search("crash", "component=Compose", "created_from=2099-01-01")
 
 
@@ -217,7 +217,7 @@ def test_mistakes_are_told_in_one_line(run, options, message):
         (b'{"title": "a"', "Expecting"),
         (b"[" * 100_000, "maximum recursion depth"),
         (b"[1, 2]", "expected an object with title and description"),
-        (b'{"title": ["a"]}', "title must be a text"),
+        (b'{"title": ["a"]}', "title must be a string"),
         (b'{"issue_id": "3"}', "the report has neither a title nor a description"),
         (b'{"title": "a", "created_at": "soon"}', "created_at=soon is not a date"),
     ],

@@ -193,8 +193,8 @@ MISTAKES = [
     (["monitor=val/rr@10", "split=pair"], "monitor=val/rr@10 is not logged"),
     (["labels.fraction=0.5", "split=pair"], "labels.fraction=0.5 needs reports outside training"),
     (["matmul_precision=low"], "matmul_precision=low is unknown: choose highest, high, medium"),
-    (["trainer=fsdp", "compile=true"], "compile=true does not go with trainer=fsdp: set compile=false, or use"),
-    (["pairs=grouped", "split=pair"], "pairs read duplicate groups whole, test pairs too: not with split=pair"),
+    (["trainer=fsdp", "compile=true"], "compile=true does not work with trainer=fsdp: set compile=false, or use"),
+    (["pairs=grouped", "split=pair"], "pairs read whole duplicate groups, test pairs too: do not use split=pair"),
     (["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
 ]
 

@@ -40,7 +40,7 @@ class BacktestResult:
 
     @property
     def targets(self) -> pd.DataFrame:
-        """One row a precision target: its threshold, chosen on validation, and the results on test.
+        """One row per precision target: its threshold, chosen on validation, and the results on test.
 
         The columns are ``target``, ``threshold`` (NaN if there is none), ``suggestions``, ``right``, ``precision``,
         ``coverage`` (the share of all duplicates), ``suggestion_rate``, ``status`` and more; the ends of intervals are
@@ -50,14 +50,14 @@ class BacktestResult:
 
     @property
     def thresholds(self) -> pd.DataFrame:
-        """Precision, coverage and suggestion rate on test at every threshold; a row a threshold."""
+        """Precision, coverage and suggestion rate on test, one row per threshold."""
         return self.tables["thresholds"]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """All tables of the page, by name.
+        """All tables of the page ``report.html``, by name.
 
-        ``targets``, ``search`` (share of duplicates whose right match is among the first), ``thresholds``,
+        ``targets``, ``search`` (share of duplicates with a right match in the top k), ``thresholds``,
         ``reliability``, ``hubs``, ``unknown``, ``right`` and ``wrong``.
         """
         return self._measured.tables
@@ -73,7 +73,7 @@ class BacktestResult:
         return self._measured.matching.target.statement
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the folder of ``gedbd backtest``, for ``gedbd index run=`` and ``Index.build``.
+        """Writes the same folder as ``gedbd backtest``, for ``gedbd index run=`` and ``Index.build``.
 
         Args:
             folder: The folder, created if absent.
@@ -103,12 +103,12 @@ def backtest(
 ) -> BacktestResult:
     """Measures suggestions on a replay of a tracker's history.
 
-    The same as ``gedbd backtest``: a ranker and probabilities are trained on the oldest 80% of the reports; the latest
-    quarter of these is used to choose a threshold for each precision target, which is tested on the newest 20%.
+    Does the same as ``gedbd backtest``: trains a ranker and probabilities on the oldest 80% of the reports, chooses a
+    threshold for each precision target on the latest quarter of these, and tests it on the newest 20%.
 
     Args:
         corpus: The reports, see ``load_corpus``.
-        encoder: An ``Encoder`` or an argument of it; None for ``minilm``.
+        encoder: An ``Encoder`` or its ``model`` argument; None for ``minilm``.
         target_precision: Desired share of right suggestions; .5, .6, .7, .8 and .9 are measured too.
         confidence_level: Confidence level of the lower bound of the precision on validation.
         seed: Seed of all random choices.
@@ -116,10 +116,10 @@ def backtest(
             dictionary: ``{"ranker.base": None, "max_replayed": 1000}``.
 
     Returns:
-        Tables, thresholds, and the model of an index.
+        Tables, thresholds, and the model for an index.
 
     Raises:
-        ValueError: If an option is unknown, or there is no duplicate to learn from.
+        ValueError: If an option is unknown, or the corpus has no duplicates to learn from.
 
     Example:
         >>> import gedbd
@@ -164,8 +164,8 @@ def _encode(cfg: DictConfig, corpus: Corpus, encoder: Encoder, weights: Path | N
     """Encodes all reports, with a Python object or as the command does."""
     from gedbd.experiments.prepare import EncodedCorpus, encode_corpus
 
-    given = encoder._given
-    if given is None:
+    encoder_object = encoder._given
+    if encoder_object is None:
         return encode_corpus(cfg, corpus, weights)
-    texts, warnings = instantiate(cfg.text)(corpus.reports, given.tokenizer, given.text_tokens)
-    return EncodedCorpus(given.encode(texts), warnings)
+    texts, warnings = instantiate(cfg.text)(corpus.reports, encoder_object.tokenizer, encoder_object.text_tokens)
+    return EncodedCorpus(encoder_object.encode(texts), warnings)

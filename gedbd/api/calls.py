@@ -1,4 +1,4 @@
-"""Helpers of the API: options of commands, errors of one line, and isolated random numbers."""
+"""Helpers of the API: command options, one-line errors, and isolated random numbers."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def command_options(command: str, words: Sequence[str], cache_dir: str | Path | 
 
 
 def option_words(options: Options) -> list[str]:
-    """Options as words of a command line, from such words or from a dictionary.
+    """Converts options, given as words or as a dictionary, to words of a command line.
 
     ``{"split.test_from": 0.7, "ranking": {"top_k": [1, 5]}}`` gives ``split.test_from=0.7`` and
     ``ranking.top_k=[1,5]``.
@@ -71,12 +71,12 @@ def _written(value: Any) -> str:
 
 
 def default_cache_dir() -> str:
-    """The commands' folder of cached vectors."""
+    """The folder where commands cache vectors."""
     return str(command_options("search", ["index=."]).cache_dir)
 
 
 def choices(group: str) -> list[str]:
-    """The sorted names of a group's files in ``conf/``."""
+    """The sorted names of the files of a config group in ``conf/``."""
     return sorted(file.stem for file in (Path(CONF_DIR) / group).glob("*.yaml"))
 
 
@@ -94,7 +94,7 @@ def plain_errors() -> Iterator[None]:
         raise ValueError(line) from error
 
 
-class _StandardError:
+class _StdoutRedirection:
     """Redirects standard output to standard error, until the last of several concurrent calls ends."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class _StandardError:
                 sys.stdout = self._stdout
 
 
-STANDARD_ERROR = _StandardError()
+STANDARD_ERROR = _StdoutRedirection()
 
 
 @contextmanager
@@ -133,12 +133,12 @@ def own_random_numbers(seed: int) -> Iterator[None]:
     from pytorch_lightning import seed_everything
     from pytorch_lightning.utilities.seed import isolate_rng
 
-    before = os.environ.get(SEED_VARIABLE)
+    previous_seed = os.environ.get(SEED_VARIABLE)
     with isolate_rng():
         try:
             seed_everything(seed, verbose=False)
             yield
         finally:
             os.environ.pop(SEED_VARIABLE, None)
-            if before is not None:
-                os.environ[SEED_VARIABLE] = before
+            if previous_seed is not None:
+                os.environ[SEED_VARIABLE] = previous_seed

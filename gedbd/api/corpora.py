@@ -33,10 +33,10 @@ def load_corpus(
             ``conf/dataset/`` without a path, such as ``"eclipse"``, for a downloaded corpus.
         format: ``csv``, ``github``, ``gitlab``, ``jira``, ``bugzilla`` or another file in ``conf/dataset/``; None
             detects format and columns as ``dataset=auto`` does.
-        columns: Columns of fields in a CSV file or table that differ from ``conf/dataset/csv.yaml``, such as
+        columns: Column of each field in a CSV file or table, where it differs from ``conf/dataset/csv.yaml``, such as
             ``{"title": "Summary"}``; None for a field without a column. Columns of a table may also have the names of
             the fields, such as ``title``.
-        last_n: Number of reports to keep, the latest ones; None for all.
+        last_n: Number of latest reports to keep; None for all.
         options: Further options of the format, as ``dataset.*`` on the command line: ``encoding="cp1252"``.
 
     Returns:
@@ -61,15 +61,15 @@ def load_corpus(
     if not isinstance(source, str | Path):
         if format is not None:
             raise ValueError(f"format={format!r} applies to files only: leave it out for a table")
-        return _of_table(source, chosen)
+        return _corpus_from_table(source, chosen)
     if "dataset" in chosen:
         raise ValueError(f"dataset={chosen['dataset']!r} is an option of commands: in Python, give it as format=")
     with plain_errors():
         name = format
         if name is None:
-            name, named = _format_of(str(source), columns or {})
-            if named:
-                chosen["columns"] = named | dict(columns or {})
+            name, detected_columns = _detect_format(str(source), columns or {})
+            if detected_columns:
+                chosen["columns"] = detected_columns | dict(columns or {})
         words = [f"dataset={name}"]
         if name not in choices("dataset"):
             raise ValueError(f"format={name!r} is unknown: choose one of {', '.join(choices('dataset'))}")
@@ -80,14 +80,14 @@ def load_corpus(
         elif str(source) != name:
             raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
         cfg = command_options("describe", words)
-        cut = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
+        num_kept = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
         _set_options(cfg.dataset, name, chosen)
         check_values(cfg)
         dataset: Any = OmegaConf.to_container(cfg.dataset, resolve=True)
         from gedbd.experiments.corpus_reading import read_corpus
 
         corpus = replace(read_corpus(OmegaConf.create(dataset)), source=dataset)
-        return corpus if cut is None else keep_last(corpus, cut)
+        return corpus if num_kept is None else keep_last(corpus, num_kept)
 
 
 def _has_path(name: str) -> bool:
@@ -97,7 +97,7 @@ def _has_path(name: str) -> bool:
     return OmegaConf.is_missing(dataset_file(name), "path")
 
 
-def _format_of(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:
+def _detect_format(source: str, columns: Mapping[str, str | None]) -> tuple[str, dict[str, str | None]]:
     """The format of a file or folder and the columns of a CSV file, as detected by ``dataset=auto``.
 
     Args:
@@ -125,8 +125,8 @@ def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
         OmegaConf.update(dataset, option, dict(value) if isinstance(value, Mapping) else value, force_add=True)
 
 
-def _of_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
-    """A corpus of a table in memory, by the columns of ``conf/dataset/csv.yaml`` or the names of the fields."""
+def _corpus_from_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
+    """Reads a table in memory, whose columns are named as in ``conf/dataset/csv.yaml`` or as the fields."""
     from gedbd.corpora.readers.auto import dataset_file
     from gedbd.corpora.readers.csv_export import read_frame
 

@@ -28,14 +28,14 @@ class Encoder:
         model: One of
 
             - the name of a file in ``conf/encoder/``, such as ``minilm``, which is part of the installation, or
-              ``tiny``, a small random one for tests;
+              ``tiny``, a small random model for tests;
             - a folder with a model of transformers or sentence-transformers, or its name on the Hugging Face hub, such
               as ``BAAI/bge-small-en-v1.5``;
             - the folder of a training run of gedbd;
             - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``, which is not modified.
         backend: Name of a file in ``conf/backend/``; ``auto`` chooses the fastest on this machine.
-        max_tokens: Maximum number of tokens of a text; None for that of the model.
-        cache_dir: Folder of cached vectors; None for that of the commands.
+        max_tokens: Maximum number of tokens per text; None for the model's own maximum.
+        cache_dir: Folder of cached vectors; None for the commands' folder.
         checkpoint: Checkpoint of a run: ``best``, ``last``, or ``refit``.
 
     Attributes:
@@ -73,7 +73,7 @@ class Encoder:
             plain: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
             self._options: dict[str, Any] = plain
             if preset is None:
-                self._find(model, max_tokens, checkpoint)
+                self._find_model(model, max_tokens, checkpoint)
             if max_tokens is not None:
                 if self._given is not None:
                     raise ValueError(
@@ -92,7 +92,7 @@ class Encoder:
             return self._loaded.dim
 
     def encode(self, texts: Sequence[str], kind: Literal["document", "query"] = "document") -> np.ndarray:
-        """Vectors of N texts.
+        """Encodes N texts as vectors.
 
         Args:
             texts: N texts.
@@ -131,7 +131,7 @@ class Encoder:
             encoder.load_weights(self._weights)
         return encoder
 
-    def _find(self, model: AnyEncoder, max_tokens: int | None, checkpoint: str) -> None:
+    def _find_model(self, model: AnyEncoder, max_tokens: int | None, checkpoint: str) -> None:
         """Finds a model that is not a file of ``conf/encoder``: an object, a run or a folder."""
         if not isinstance(model, str | Path):
             if isinstance(model, Encoder) or not isinstance(model, TextEncoding):
@@ -152,7 +152,7 @@ class Encoder:
             self._options["encoder"] = model_options(str(model), max_tokens)
         else:
             raise ValueError(
-                f"encoder {str(model)!r} is neither a folder, nor a name on the hub with its owner, nor one of"
+                f"encoder {str(model)!r} is neither a folder, nor OWNER/NAME on the Hugging Face hub, nor one of"
                 f" {', '.join(choices('encoder'))}"
             )
 
@@ -165,5 +165,5 @@ class Encoder:
 
 
 def as_encoder(encoder: AnyEncoder) -> Encoder:
-    """Returns an encoder, which is constructed from other arguments."""
+    """Returns an ``Encoder`` unchanged, and constructs one from any other argument."""
     return encoder if isinstance(encoder, Encoder) else Encoder(encoder)

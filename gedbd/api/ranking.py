@@ -1,4 +1,4 @@
-"""Ranks the reports before each duplicate: ``gedbd.rank``."""
+"""Ranks the earlier reports for each duplicate: ``gedbd.rank``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class RankingResult:
-    """The ranks of the duplicates of a split by a scorer.
+    """A scorer's ranks for the duplicates of a split.
 
     Attributes:
         name: Name of the scorer.
@@ -66,7 +66,7 @@ class RankingResult:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """Means over queries by name: ``rr@k``, the share with a duplicate in the first k, ``mrr``, ``map``, ...."""
+        """Means over queries by name: ``rr@k`` (share with a duplicate in the first k), ``mrr``, ``map`` and others."""
         from gedbd.evaluation.significance import mean_interval
 
         values = per_query(self._ranking.queries)
@@ -76,12 +76,12 @@ class RankingResult:
 
     @cached_property
     def queries(self) -> pd.DataFrame:
-        """One row a query: ``id``, ``group`` (id of its oldest report), ``rank`` (0: not found) and each metric."""
+        """One row per query: ``id``, ``group`` (id of its oldest report), ``rank`` (0: not found) and each metric."""
         table = self._ranking.queries
         rows = table["query"].to_numpy()
         ids = self._ids
-        named = pd.DataFrame({"id": ids[rows], "group": ids[self.corpus.group[rows]], "rank": table["rank"]})
-        return named.join(per_query(table))
+        table_with_ids = pd.DataFrame({"id": ids[rows], "group": ids[self.corpus.group[rows]], "rank": table["rank"]})
+        return table_with_ids.join(per_query(table))
 
     @cached_property
     def top(self) -> pd.DataFrame:
@@ -131,7 +131,7 @@ def rank(
 ) -> RankingResult:
     """Fits a scorer on the older reports of a corpus, and ranks the candidates of each duplicate of a split.
 
-    The same as ``gedbd baseline``, without pairs: the splits are the oldest 60% of the reports (train), the next 20%
+    The same as the ranking of ``gedbd baseline``: the splits are the oldest 60% of the reports (train), the next 20%
     (val) and the newest 20% (test). Queries are the reports of the split with an earlier duplicate.
 
     Args:
@@ -139,7 +139,7 @@ def rank(
         scorer: A name of ``gedbd baseline``, such as ``bm25``, ``tfidf``, ``frozen`` (cosine of vectors), ``fusion`` (a
             learned sum) or ``boosted``; or an object with ``fit(inputs)`` and ``scores(rows)``, see ``Scorer``.
         part: ``val`` or ``test``.
-        encoder: The encoder of scorers with vectors: an ``Encoder`` or an argument of it; None for ``minilm``.
+        encoder: Encoder for scorers that use vectors: an ``Encoder`` or its ``model`` argument; None for ``minilm``.
         protocol: ``earlier`` ranks groups of all earlier reports; ``test_pool`` ranks the reports of the split among
             themselves, as many papers do, which gives higher metrics.
         top_k: The k of ``rr@k`` and ``map@k``, ascending.
@@ -151,7 +151,7 @@ def rank(
         The ranks, their metrics with intervals, and the fitted scorer.
 
     Raises:
-        ValueError: If a name or an option is unknown, or the split has no query.
+        ValueError: If a name or an option is unknown, or the split has no queries.
 
     Example:
         >>> import gedbd
@@ -209,7 +209,7 @@ def _set_encoder(cfg: DictConfig, encoder: AnyEncoder | None) -> Path | None:
 
 
 def _check_scorer(cfg: DictConfig, scorer: str | Scorer, protocol: str) -> None:
-    """Raises ValueError if a scorer is unknown, not a scorer, or cannot rank by the protocol."""
+    """Raises ValueError if a scorer is unknown, lacks a method, or cannot rank by the protocol."""
     from gedbd.experiments.baseline_run import check_baseline
 
     if isinstance(scorer, str):
@@ -230,7 +230,7 @@ def compare(first: RankingResult, second: RankingResult) -> pd.DataFrame:
         second: Another result for the same reports, split and protocol.
 
     Returns:
-        One row a metric: ``metric``, ``first`` and ``second`` (values), ``difference`` (first less second) with
+        One row per metric: ``metric``, ``first`` and ``second`` (values), ``difference`` (first minus second) with
         ``difference_low`` and ``difference_high`` (95%, a paired bootstrap over duplicate groups), ``p_value``
         (Wilcoxon's signed-rank test over queries) and ``p_mann_whitney`` (which assumes independent samples).
 

@@ -36,8 +36,8 @@ class Index:
 
     Attributes:
         path: The folder, or the address of the server without the password.
-        changes: Numbers of reports that ``build`` has ``added``, ``updated``, left ``unchanged``, ``deleted`` and
-            ``kept``; None after ``open``.
+        changes: Numbers of reports that ``build`` ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``;
+            None after ``open``.
 
     Example:
         >>> import gedbd
@@ -63,7 +63,7 @@ class Index:
         Args:
             path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
             encoder: The encoder of an index that was built with a Python object; other encoders are in the index.
-            cache_dir: Folder of 8-bit models; None for that of the commands.
+            cache_dir: Folder of 8-bit models; None for the commands' folder.
 
         Raises:
             ValueError: If there is no index, it is damaged, or it was built with another encoder.
@@ -95,7 +95,7 @@ class Index:
         Args:
             corpus: All reports of the tracker, see ``load_corpus``; other stored reports are deleted.
             path: The folder, or the address of a PostgreSQL database, ``postgresql://user@host/database``.
-            encoder: An ``Encoder`` or an argument of it; None for that of the backtest, or ``minilm``.
+            encoder: An ``Encoder`` or its ``model`` argument; None for the encoder of the backtest, or ``minilm``.
             backtest: A result of ``backtest``, or the folder of a backtest, whose encoder, ranker, probabilities and
                 threshold are used; None for the default ranker, with ``suggest_from=None``.
             replace: Whether most stored reports may be deleted, such as those of another tracker.
@@ -204,7 +204,7 @@ class Index:
             path: The file of an ``IndexFlatIP``, such as ``my.faiss``, whose inner products are cosines.
 
         Returns:
-            The file, and ``my.faiss.ids.txt`` with the id of each row, one a line.
+            The file, and ``my.faiss.ids.txt`` with the id of each row, one per line.
 
         Raises:
             OSError: If they cannot be written.

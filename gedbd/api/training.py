@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A finished training.
+    """A finished training run.
 
     Attributes:
         folder: The run folder, for the commands' option ``run=``.
-        results: One row a method, the trained model first: precision, recall, F1 and more on test pairs.
-        ranking: One row a method: RR@k, MRR and MAP of test queries; empty without ranking.
-        epochs: One row an epoch: losses and metrics of training and validation.
+        results: One row per method, the trained model first: precision, recall, F1 and more on test pairs.
+        ranking: One row per method: RR@k, MRR and MAP of test queries; empty without ranking.
+        epochs: One row per epoch: losses and metrics of training and validation.
         encoder: The trained encoder of the best epoch on validation.
     """
 
@@ -98,10 +98,10 @@ def fit(
         check_loggers(cfg.logger)
         check_device(cfg.trainer)
         if cfg.seeds != 1:
-            raise ValueError(f"seeds={cfg.seeds}: call fit once a seed, with seed=")
+            raise ValueError(f"seeds={cfg.seeds}: call fit once per seed, with seed=")
         task: Any = instantiate(cfg.task)
         if not isinstance(task, TakesObjects):
-            raise ValueError(f"{type(task).__name__} takes no corpus in Python: train it by gedbd train")
+            raise ValueError(f"{type(task).__name__} takes no corpus in Python: train it with gedbd train")
         if loss is not None:
             cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}"})
         loggers = list(logger) if isinstance(logger, Sequence) else [logger]

@@ -25,7 +25,7 @@ MAX_TITLE_LENGTH = 1_000
 MAX_DESCRIPTION_LENGTH = 200_000
 MAX_QUOTED_LENGTH = 60  # of a value in an error message
 MAX_TOP_K = 50
-# Lower-case words of trackers; all other resolutions close a report without a fix.
+# Resolutions of trackers, in lower case; all others close a report without a fix.
 FIXED = {"fixed", "done", "completed", "implemented", "resolved"}
 UNRESOLVED = {"", "---", "none", "unresolved"}
 CLOSED_STATUSES = {"closed", "resolved", "verified", "done"}
@@ -39,7 +39,7 @@ MAX_RESOLUTION = 40  # characters of a resolution in a phrase
 
 @dataclass(frozen=True)
 class Report:
-    """A bug report with the fields of a corpus, empty if the tracker gives none.
+    """A bug report; fields that the tracker does not provide are empty.
 
     Unpaired surrogates, which JSON allows and files do not, become question marks.
 
@@ -103,7 +103,7 @@ class Filters:
 
     @classmethod
     def of_texts(cls, created_from: str | None, created_before: str | None, component: object) -> "Filters":
-        """The filters of the options of a command."""
+        """Creates filters from the options of a command."""
         return cls(
             created_from=read_moment(created_from, "created_from"),
             created_before=read_moment(created_before, "created_before"),
@@ -142,11 +142,11 @@ class Match:
         best: The most similar report of the group; may be the master.
         members: Ids of all reports of the group, the oldest first.
         score: The ranker's score; comparable within one search only.
-        probability: Probability that the new report belongs to this group, calibrated on the tracker's history, or on
-            other trackers without a backtest.
+        probability: Probability that the new report belongs to this group, calibrated on the tracker's history or,
+            without a backtest, on other trackers.
         explanation: Why it matches.
         urls: Known addresses of the members, by id.
-        similarity: Cosine of the encoder's vectors of the new report and ``best``.
+        similarity: Cosine similarity of the embeddings of the new report and ``best``.
     """
 
     master: Report
@@ -209,7 +209,7 @@ def without_surrogates(text: str) -> str:
 
 
 def read_moment(text: str | None, name: str) -> datetime | None:
-    """Parses a date, if there is one. Raises ValueError if it is invalid or out of range."""
+    """Parses a date; None stays None. Raises ValueError if it is invalid or out of range."""
     if text is None:
         return None
     option = f"{name}={str(text)[:MAX_QUOTED_LENGTH]}"
@@ -221,18 +221,18 @@ def read_moment(text: str | None, name: str) -> datetime | None:
         raise ValueError(f"{option} is not a date: write {EXPECTED}") from error
 
 
-def report_from_json(plain: Any) -> Report:
+def report_from_json(data: Any) -> Report:
     """Converts a JSON object to a report. Raises ValueError for unknown fields and invalid values."""
-    if not isinstance(plain, dict):
+    if not isinstance(data, dict):
         raise ValueError("expected an object with title and description")
-    unknown = [name for name in plain if name not in FIELD_NAMES]
+    unknown = [name for name in data if name not in FIELD_NAMES]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a field of a report: choose from {', '.join(FIELD_NAMES)}")
-    invalid = [name for name, value in plain.items() if not isinstance(value, str | int | float | None)]
+    invalid = [name for name, value in data.items() if not isinstance(value, str | int | float | None)]
     if invalid:
-        raise ValueError(f"{invalid[0]} must be a text")
-    values: dict[str, Any] = {name: str(value) for name, value in plain.items() if value is not None}
-    values |= {name: read_moment(plain.get(name), name) for name in DATES}
+        raise ValueError(f"{invalid[0]} must be a string")
+    values: dict[str, Any] = {name: str(value) for name, value in data.items() if value is not None}
+    values |= {name: read_moment(data.get(name), name) for name in DATES}
     report = Report(**values)
     check_report(report)
     return report
@@ -289,7 +289,7 @@ def is_closed_as_duplicate(report: Report) -> bool:
 
 
 def original_of(group: Iterable[Report], called_duplicates: Collection[str] = ()) -> Report | None:
-    """The oldest report of a group that is not itself a duplicate, which need not be the oldest report.
+    """The original of a group: its oldest report that is not itself a duplicate.
 
     Args:
         group: The reports of the group, the oldest first.

@@ -1,4 +1,4 @@
-"""A corpus: documents, what is relevant to what, and histories of changes."""
+"""A corpus: documents, the relevance between them, and histories of changes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ COMMIT_COLUMNS = ("parents", "is_merge", "num_files", "added_lines", "removed_li
 HUNK_COLUMNS = ("file", "old_start", "old_count", "new_start", "new_count")
 # Columns of a table of fixes, text: a report, and a commit, a file, or the commit whose files are to be searched.
 FIX_COLUMNS = ("bug_id", "fix_commit", "path", "base_commit")
-# The parts of a split and their numbers, ascending in time.
+# The splits and their numbers, in chronological order.
 PARTS = ("train", "val", "test")
 TRAIN = 0
 VAL = 1
@@ -32,7 +32,7 @@ class Documents:
     Attributes:
         name: Short name of the collection, used for folders and titles.
         table: N rows, indexed 0..N-1, with the columns ``id`` (text, unique), ``created_at`` (UTC, ``NaT`` throughout
-            where there are no dates), text columns and attributes. Which ones, the reader of the collection declares.
+            where there are no dates), text columns and attributes. The reader of the collection declares which ones.
         warnings: What the reader dropped, filled in or found unusual, with counts, one sentence each.
         more_texts: Text columns besides title and description that belong to the contents of a document.
         template: Lines of the tracker's issue template, which were left out of the descriptions.
@@ -54,7 +54,7 @@ class Documents:
 
     @property
     def has_dates(self) -> bool:
-        """Whether the documents are dated; then each of them is."""
+        """Whether the documents have dates: either all of them do, or none."""
         return not bool(self.table["created_at"].isna().all())
 
 
@@ -80,7 +80,7 @@ class Corpus:
 
     @classmethod
     def of_table(cls, name: str, table: pd.DataFrame, group: np.ndarray) -> "Corpus":
-        """A corpus of a table of documents and their group numbers, see ``Documents`` and ``Groups``."""
+        """Creates a corpus from a table of documents and their group numbers, see ``Documents`` and ``Groups``."""
         return cls(Documents(name, table), Groups(group))
 
     def __len__(self) -> int:
@@ -114,13 +114,13 @@ class Corpus:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader has to say, see ``Documents``."""
+        """The reader's warnings, see ``Documents``."""
         return self.documents.warnings
 
     @property
     def fingerprint(self) -> str:
         """A hash of ids, texts and groups, by which a run recognizes its corpus."""
-        # Other columns do not count: a template of addresses may change without making it another corpus.
+        # Other columns do not count: with other addresses it is still the same corpus.
         texts = self.reports[["id", "title", "description", *self.documents.more_texts]].assign(group=self.group)
         return hashlib.blake2b(pd.util.hash_pandas_object(texts).to_numpy().tobytes(), digest_size=16).hexdigest()
 
@@ -142,7 +142,7 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
 def keep_first(corpus: Corpus, count: int) -> Corpus:
     """The reports created first; a group that loses members keeps the others and its number."""
     warning = (
-        f"the last {len(corpus) - count:,} of {len(corpus):,} reports were created after the test part and are left out"
+        f"the last {len(corpus) - count:,} of {len(corpus):,} reports were created after the test set and are left out"
     )
     table = corpus.reports.iloc[:count].reset_index(drop=True)
     documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
@@ -157,10 +157,10 @@ GRANULARITIES: tuple[Granularity, ...] = ("commit", "file", "hunk")
 
 @dataclass(frozen=True, repr=False)
 class FixedReports(Corpus):
-    """Reports of a data set of bug localization, which says how they were fixed.
+    """Reports of a bug localization data set that says how they were fixed.
 
     Attributes:
-        fixes: The columns of ``FIX_COLUMNS``, each empty where the data set does not tell. A report may have several
+        fixes: The columns of ``FIX_COLUMNS``, each empty where the data set does not say. A report may have several
             rows. Commits and files are named as the data set does; ``read_git`` finds them in the project's history.
     """
 
@@ -180,15 +180,15 @@ class ChangeCorpus:
         name: Short name of the repository.
         reports: The bug reports; None for a history alone.
         commits: Also has ``COMMIT_COLUMNS``; ``parents`` are ids separated by blanks.
-        files: One row a file of a commit.
-        hunks: One row a hunk of a file; also has ``HUNK_COLUMNS``, of which ``file`` is the row of the file.
+        files: One row per file of a commit.
+        hunks: One row per hunk of a file; also has ``HUNK_COLUMNS``, of which ``file`` is the row of the file.
         fixing: Links from report rows to the rows of the commits that fixed them; None without reports.
-        inducing: Links from report rows to the rows of the changes that induced the bugs, by granularity. One that the
-            data does not tell is absent. ``made_at`` is the date of the fix, which reveals the link.
-        fixed_paths: By the row of a report the paths of the files that its fix changed, ascending, for reports of which
-            the data names files but no commit of the history; where ``fixing`` has a commit, the files are those that
-            it changed. The paths occur in the history, some perhaps only before or after the report: of these, its
-            date decides which exist. None if the data names no files.
+        inducing: Links from report rows to the rows of the changes that introduced the bugs, by granularity, if the
+            data has it. ``made_at`` is the date of the fix, which reveals the link.
+        fixed_paths: Report row to the sorted paths of the files that its fix changed, for reports of which the data
+            names files but no commit of the history; where ``fixing`` has a commit, the files are those that it
+            changed. All paths occur in the history, but may not exist at the date of the report. None if the data
+            names no files.
         warnings: What was dropped, cut or found unusual, with counts, one sentence each.
     """
 

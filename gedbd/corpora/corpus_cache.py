@@ -1,7 +1,7 @@
 """On-disk cache of parsed corpora: an export that was read before is mapped into memory.
 
-A file is in Arrow's format, whose columns pandas uses where they lie: one row a document, with its group in a further
-column, and in the metadata of its schema all else that a corpus holds. A checksum follows.
+A file is in Arrow's format, whose columns pandas uses without copying them. It has one row per document, with its group
+in an additional column; the metadata of its schema hold the rest of the corpus. A checksum follows.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from gedbd.io.files import CONF_DIR, PACKAGE_DIR, replacing
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
 MIN_BYTES = 1 << 20  # smaller exports are read quickly
-GROUP = "group"  # further column of a file, and no column of any reader
-FACTS = b"gedbd"
-LINKS = b"links"
+GROUP = "group"  # additional column of a file; no reader has a column of this name
+METADATA_KEY = b"gedbd"
+LINKS_KEY = b"links"
 CHECKSUM_BYTES = 16
 
 
 class _NotStoredError(ValueError):
-    """A corpus that would not be the same if it were read from a file of the cache."""
+    """A corpus that would change if it were stored and read back."""
 
 
 def cached_corpus(
@@ -41,7 +41,7 @@ def cached_corpus(
 
     The key covers the contents of the export and the code of this package. A file gets its name only when it is
     complete, and a corpus is kept only if it equals the one that was read: values, types, order and warnings. A damaged
-    file is written again. One of the same export and options, but other contents or another version, is deleted.
+    file is written again. Files of the same export and options, but other contents or another version, are deleted.
     Concurrent runs may share the folder. If nothing can be written there, a warning says so.
 
     Args:
@@ -89,9 +89,9 @@ def _files(exports: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _digest(about: Mapping[str, Any]) -> str:
+def _digest(values: Mapping[str, Any]) -> str:
     # The keys are not sorted: the order of options may matter to a reader.
-    return hashlib.blake2b(json.dumps(about).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=12).hexdigest()
 
 
 def _contents_digest(files: Sequence[Path]) -> str:
@@ -105,7 +105,7 @@ def _contents_digest(files: Sequence[Path]) -> str:
 
 @cache
 def _version() -> str:
-    """A hash of what reads an export, and of what maps it: this package, its formats of exports, and its libraries."""
+    """A hash of all that affects reading: the code of this package, its export formats, and the library versions."""
     libraries = (version("gedbd"), platform.python_version(), pd.__version__, pa.__version__)
     digest = hashlib.blake2b(repr((libraries, pd.get_option("mode.string_storage"))).encode(), digest_size=16)
     files = [*PACKAGE_DIR.rglob("*.py"), *Path(CONF_DIR, "dataset").glob("*.yaml")]
@@ -122,18 +122,24 @@ def _read(path: Path) -> Corpus:
     if size < 0 or _checksum(whole[:size]) != whole[size:].to_pybytes():
         raise ValueError("it differs from its checksum")
     documents = pa.ipc.open_file(whole[:size]).read_all()
-    facts = json.loads(documents.schema.metadata[FACTS])
+    metadata = json.loads(documents.schema.metadata[METADATA_KEY])
     links = None
-    if facts["links"] is not None:
-        table = pa.ipc.open_stream(documents.schema.metadata[LINKS]).read_all().to_pandas()
-        links = Links(table, *facts["links"])
+    if metadata["links"] is not None:
+        table = pa.ipc.open_stream(documents.schema.metadata[LINKS_KEY]).read_all().to_pandas()
+        links = Links(table, *metadata["links"])
     table = documents.drop_columns([GROUP]).to_pandas()
     return Corpus(
-        Documents(facts["name"], table, tuple(facts["warnings"]), tuple(facts["more_texts"]), tuple(facts["template"])),
-        Groups(documents[GROUP].to_numpy().copy()),  # PyTorch wants arrays that can be written to
+        Documents(
+            metadata["name"],
+            table,
+            tuple(metadata["warnings"]),
+            tuple(metadata["more_texts"]),
+            tuple(metadata["template"]),
+        ),
+        Groups(documents[GROUP].to_numpy().copy()),  # PyTorch requires writable arrays
         links,
-        None if facts["image_dir"] is None else Path(facts["image_dir"]),
-        facts["url_template"],
+        None if metadata["image_dir"] is None else Path(metadata["image_dir"]),
+        metadata["url_template"],
     )
 
 
@@ -155,13 +161,13 @@ def _content(corpus: Corpus) -> pa.Buffer:
     if GROUP in corpus.reports:
         raise _NotStoredError
     documents = pa.Table.from_pandas(corpus.reports).append_column(GROUP, pa.array(corpus.group))
-    metadata = {**documents.schema.metadata, FACTS: json.dumps(_facts(corpus)).encode()}
+    metadata = {**documents.schema.metadata, METADATA_KEY: json.dumps(_metadata(corpus)).encode()}
     if corpus.links is not None:
         links = pa.Table.from_pandas(corpus.links.table)
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, links.schema) as writer:
             writer.write_table(links)
-        metadata[LINKS] = stream.getvalue().to_pybytes()
+        metadata[LINKS_KEY] = stream.getvalue().to_pybytes()
     documents = documents.replace_schema_metadata(metadata).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, documents.schema) as writer:
@@ -169,8 +175,8 @@ def _content(corpus: Corpus) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _facts(corpus: Corpus) -> dict[str, Any]:
-    """All of a corpus but its tables and groups."""
+def _metadata(corpus: Corpus) -> dict[str, Any]:
+    """All of a corpus except its tables and groups."""
     links = corpus.links
     return {
         "name": corpus.name,
@@ -188,8 +194,8 @@ def _checksum(content: pa.Buffer) -> bytes:
 
 
 def _is_same(first: Corpus, second: Corpus) -> bool:
-    """Whether two corpora are equal, the types of all values included."""
-    if _facts(first) != _facts(second) or first.group.dtype != second.group.dtype:
+    """Whether two corpora are equal, including the types of all values."""
+    if _metadata(first) != _metadata(second) or first.group.dtype != second.group.dtype:
         return False
     if not (first.group == second.group).all():
         return False
@@ -200,7 +206,7 @@ def _is_same(first: Corpus, second: Corpus) -> bool:
 
 
 def _is_same_table(first: pd.DataFrame, second: pd.DataFrame) -> bool:
-    # Columns of objects would need a closer look: None and NaN are equal to pandas.
+    # pandas treats None and NaN as equal, so a table with objects other than strings does not count as the same.
     objects = [table[name] for table in (first, second) for name in table if table[name].dtype == object]
     if not all(isinstance(value, str) for column in objects for value in column):
         return False

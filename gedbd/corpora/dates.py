@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-MAX_READ = 5_000  # dates; later ones are in the same format
+MAX_READ = 5_000  # dates; later ones are assumed to have the same format
 DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
 OTHERS = ("%d.%m.%Y", "%d.%m.%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d/%b/%Y", "%d/%b/%y")
@@ -46,13 +46,13 @@ MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
 def find_format(texts: Iterable[str]) -> str:
-    """The format in which some dates are written.
+    """Detects the format of dates.
 
     Returns:
-        ``ISO8601``, or as in ``datetime.strptime``; ``ISO8601`` too if no format reads all dates.
+        ``ISO8601``, or a format of ``datetime.strptime``; ``ISO8601`` also if no format reads all dates.
 
     Raises:
-        ValueError: It cannot be told whether days or months come first.
+        ValueError: It is ambiguous whether days or months come first.
     """
     written = list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
     if not written or any(_reads(text, ISO_FORMAT) for text in written):
@@ -60,7 +60,7 @@ def find_format(texts: Iterable[str]) -> str:
     formats = [form for form in FORMATS if all(_reads(text, form) for text in written)]
     if not formats:
         return ISO_FORMAT
-    # Accounts in US English write months first, and few others count twelve hours.
+    # Twelve-hour times come mostly from accounts in US English, which write months first.
     if formats[0].endswith(TWELVE_HOURS):
         return formats[-1]
     readings = {tuple(datetime.strptime(text, form) for text in written) for form in formats}
@@ -88,7 +88,7 @@ class OutOfRangeError(ValueError):
 
 
 def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
-    """Read a date.
+    """Reads a date.
 
     Args:
         text: The date; surrounding blanks are ignored.
@@ -116,7 +116,7 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
 
 
 def parse_mail_date(text: str) -> datetime:
-    """Read a date in the format of mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
+    """Reads a date in the format of mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
 
     Raises:
         OutOfRangeError: The date is out of range.
@@ -134,7 +134,7 @@ def parse_mail_date(text: str) -> datetime:
 
 
 def check_range(moment: datetime) -> datetime:
-    """Convert a moment to UTC, in which one without a time zone is. Raises OutOfRangeError if it is out of range."""
+    """Converts a moment to UTC, the default time zone. Raises OutOfRangeError if it is out of range."""
     check_year(moment.year)
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     check_year(utc.year)
@@ -148,11 +148,11 @@ def check_year(year: int) -> None:
 
 
 def check_format(date_format: str) -> None:
-    """Raises ValueError if a format is no text, or ``mixed``, which guesses each date on its own."""
+    """Raises ValueError if a format is not a string, or is ``mixed``, which guesses the format of each date."""
     if not isinstance(date_format, str):  # such as null on the command line
-        given = "null" if date_format is None else date_format
+        value = "null" if date_format is None else date_format
         raise ValueError(
-            f"dataset.date_format={given} must be a format such as '%d.%m.%Y %H:%M'; leave it out for ISO 8601"
+            f"dataset.date_format={value} must be a format such as '%d.%m.%Y %H:%M'; leave it out for ISO 8601"
         )
     if date_format == "mixed":
         raise ValueError(
@@ -161,7 +161,7 @@ def check_format(date_format: str) -> None:
 
 
 def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Series, pd.Series]:
-    """Read a column of dates.
+    """Reads a column of dates.
 
     Args:
         texts: ``(N,)`` text; empty where there is no date.
@@ -200,7 +200,7 @@ def _moment(match: re.Match[str]) -> datetime:
     compact = match["compact"] or ""
     month = match["month"] or compact[:2] or "1"
     day = match["day"] or compact[2:] or "1"
-    # A leap second, 60, becomes 59. Other numbers above 59 are left for datetime to refuse.
+    # A leap second, 60, becomes 59; datetime refuses other numbers above 59.
     second = 59 if match["second"] == "60" else int(match["second"] or NO_TIME)
     # A fraction "5" is 500000 microseconds.
     microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
@@ -214,10 +214,10 @@ def _moment(match: re.Match[str]) -> datetime:
 
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
-    """Check that every report has a valid id and that no id occurs twice.
+    """Checks that every report has a valid id and that no id occurs twice.
 
     Raises:
-        ValueError: Names the row, or both rows.
+        ValueError: An id is missing, invalid or not unique; the message names the rows.
     """
     empty = ids.index[ids == ""]
     if len(empty):
@@ -229,24 +229,24 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
             f"{source}, row {wrong.index[0]}, column {column!r}: {example!r} is not a valid id "
             f"({len(wrong):,} in total); {ID_RULE}"
         )
-    doubled = ids[ids.duplicated()]
-    if len(doubled):
-        first, again = ids.index[ids == doubled.iloc[0]][:2]
+    repeated = ids[ids.duplicated()]
+    if len(repeated):
+        first, second = ids.index[ids == repeated.iloc[0]][:2]
         raise ValueError(
-            f"{source}, rows {first} and {again}, column {column!r}: "
-            f"the id {doubled.iloc[0]!r} occurs twice; keep only one of the two reports"
+            f"{source}, rows {first} and {second}, column {column!r}: "
+            f"the id {repeated.iloc[0]!r} occurs twice; keep only one of the two reports"
         )
 
 
 def in_chronological_order(
     reports: pd.DataFrame, source: str, column: str | None, date_format: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read the dates and sort by them; ties, and a tracker without dates, follow the ids.
+    """Reads the dates and sorts by them; ties, and trackers without dates, are sorted by id.
 
     Returns:
         The reports with ``created_at`` in UTC and their old index, and warnings about dates missing or out of range.
     """
-    # The order by ids comes first and the sort by date is stable, so that reports of one second follow their ids.
+    # The order by ids comes first and the sort by date is stable, so that reports of the same second stay sorted by id.
     by_id = natural_keys(reports["id"]).sort_values(["project", "digits", "number"])
     reports = reports.loc[by_id.index]
     dates, warnings = read_dates(reports["created_at"], source, column, date_format)
@@ -254,7 +254,7 @@ def in_chronological_order(
     if missing.all():
         warnings.append("no report has a date, so reports are ordered by id")
     elif missing.any():
-        # Each takes the date before it in its project, the first ones of a project the date after them.
+        # A missing date becomes the previous date of its project, or the next one if there is none before.
         by_project = dates.groupby(by_id["project"])
         dates = dates.fillna(by_project.ffill()).fillna(by_project.bfill()).ffill().bfill()
         warnings.append(
@@ -279,13 +279,13 @@ def natural_keys(ids: pd.Series) -> pd.DataFrame:
 
 
 def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> tuple[pd.Series, list[str]]:
-    """Read dates as UTC, ``NaT`` where the text is empty; a date without a zone is taken as UTC.
+    """Reads dates in UTC, the default time zone; ``NaT`` where the text is empty.
 
     Returns:
         The dates, and a warning that counts those out of range, which become ``NaT``.
 
     Raises:
-        ValueError: A date cannot be read; names its row and the value.
+        ValueError: A date cannot be read; the message names its row and value.
     """
     texts = texts.str.strip()
     dates, outside = parse_dates(texts, date_format)
@@ -304,7 +304,7 @@ def read_dates(texts: pd.Series, source: str, column: str | None, date_format: s
 
 
 def outside_warning(count: int, first: str) -> str:
-    """Count the dates that are out of range, and give the position of the first."""
+    """A warning that counts the dates out of range and gives the position of the first."""
     return f"{OUTSIDE}: {count:,}, treated as missing (first: {first})"
 
 

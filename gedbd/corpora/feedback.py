@@ -73,7 +73,7 @@ class FeedbackEvent:
 
 
 class FeedbackStore:
-    """A file of feedback events, of which the latest of a pair counts; forgetting a report deletes its events.
+    """A file of feedback events; the latest of each pair counts. Forgetting a report deletes its events.
 
     Threads and processes may share it. An event is on disk when ``record`` returns.
 
@@ -91,7 +91,7 @@ class FeedbackStore:
         """Adds an event unless it repeats the latest one of its pair; returns whether it was added.
 
         Raises:
-            ValueError: If verdict or source are unknown, or a report is compared with itself or has no text.
+            ValueError: If the verdict or the source is unknown, or a report is compared with itself or has no text.
             StoreUnavailable: If the file cannot be written at the moment.
         """
         _check(event)
@@ -122,7 +122,7 @@ class FeedbackStore:
         return withdrawn
 
     def verdict(self, first: str, second: str) -> str:
-        """The verdict on two reports, by their ids, in either direction; ``withdraw`` without one."""
+        """The verdict on two reports, by their ids, in either direction; ``withdraw`` if there is none."""
         for issue_id, candidate in ((first, second), (second, first)):
             latest, _ = self._latest(f"id:{issue_id}", candidate)
             if latest != WITHDRAW:
@@ -130,7 +130,7 @@ class FeedbackStore:
         return WITHDRAW
 
     def forget(self, issue_id: str, report: Report | None) -> None:
-        """Erases all events that name a report, or its text if ``report`` is given.
+        """Deletes all events that name a report or, if ``report`` is given, hold its text.
 
         Raises:
             StoreUnavailable: If the file cannot be written, or is being read, at the moment.
@@ -147,12 +147,12 @@ class FeedbackStore:
         report = event.report
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         values = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
-        marks = ", ".join("?" * len(COLUMNS))
-        query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({marks})"
+        placeholders = ", ".join("?" * len(COLUMNS))
+        query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({placeholders})"
         self.file.query(query, *values, event.verdict, event.who, event.source)
 
     def _latest(self, subject: str, candidate: str) -> tuple[str, str]:
-        """The latest verdict on a pair of reports, and its source; ``withdraw`` without one."""
+        """The latest verdict on a pair of reports, and its source; ``withdraw`` if there is none."""
         rows = self.file.query(LATEST_OF_PAIR, subject, candidate)
         return rows[0] if rows else (WITHDRAW, "")
 

@@ -1,4 +1,4 @@
-"""Fields of the tracker's form, and tags, as codes and lists."""
+"""Fields and tags of reports, as codes and lists."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def check_field(field: str, choices: Sequence[str] = FIELDS) -> None:
 
 
 def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
-    """A number for each value of a field, ``(N,)``; -1 where it is empty.
+    """Encodes the values of a field as numbers, ``(N,)``; -1 where it is empty.
 
     Args:
         reports: N rows of a corpus.
@@ -51,8 +51,8 @@ def product_names(reports: pd.DataFrame) -> list[str]:
     """The product of each report as a list, see ``products``."""
     names = []
     for product, component, id_ in zip(reports["product"], reports["component"], reports["id"], strict=True):
-        named = AROUND_SLASH.match(component) or PROJECT.match(id_)
-        names.append(product.strip() or (named[1].strip() if named else ""))
+        match = AROUND_SLASH.match(component) or PROJECT.match(id_)
+        names.append(product.strip() or (match[1].strip() if match else ""))
     return names
 
 
@@ -64,7 +64,7 @@ def components(reports: pd.DataFrame) -> pd.Series:
 
 
 def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:
-    """The tags of N documents, each in lower case and once, in the order in which a document names them.
+    """The distinct tags of each of N documents, in lower case, in the order in which the document lists them.
 
     Args:
         table: N documents with ``component`` and, where they have any, ``labels``.
@@ -75,19 +75,19 @@ def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:
     labels = table["labels"] if "labels" in table else pd.Series("", index=table.index)
     tags = []
     for component, names in zip(table["component"], labels, strict=True):
-        named = [name.strip().lower() for name in (component, *names.split(SEPARATOR))]
-        tags.append(tuple(dict.fromkeys(name for name in named if name)))
+        all_names = [name.strip().lower() for name in (component, *names.split(SEPARATOR))]
+        tags.append(tuple(dict.fromkeys(name for name in all_names if name)))
     return tags
 
 
 def number_tags(tags: Sequence[tuple[str, ...]]) -> dict[str, int]:
-    """A number for each tag of some documents, 0..T-1, in the order in which they first occur."""
+    """Numbers the tags of documents 0..T-1, in order of first occurrence."""
     names = dict.fromkeys(tag for document_tags in tags for tag in document_tags)
     return {tag: number for number, tag in enumerate(names)}
 
 
 def occurrence_matrix(tags: Sequence[tuple[str, ...]], column_of: Mapping[str, int]) -> "csr_array":
-    """Which of N documents has which of T tags, ``(N, T)`` int32 of 0 and 1; tags without a column are left out.
+    """The indicator matrix of the tags of N documents, ``(N, T)`` int32; tags without a column are left out.
 
     Args:
         tags: The tags of each document; a tag that is repeated counts once.
@@ -107,11 +107,11 @@ def occurrence_matrix(tags: Sequence[tuple[str, ...]], column_of: Mapping[str, i
 
 
 def tag_overlap(first: "csr_array", second: "csr_array") -> np.ndarray:
-    """Jaccard overlap of the tags of each two documents, ``(A, T), (B, T) -> (A, B)`` float32; 0 where neither has any.
+    """Jaccard similarity of the tags of all pairs, ``(A, T), (B, T) -> (A, B)`` float32; 0 if neither has any.
 
     Args:
-        first: Which tags A documents have, see ``occurrence_matrix``.
-        second: Likewise of B documents, with the same columns.
+        first: Indicator matrix of A documents, see ``occurrence_matrix``.
+        second: Indicator matrix of B documents, with the same columns.
     """
     overlap = np.zeros((first.shape[0], second.shape[0]), dtype=np.float32)
     shared = (first @ second.T).tocoo()  # only the pairs that share a tag, so that no union is empty

@@ -20,19 +20,19 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[str]:
-    """Download the missing files and unpack them as ``.csv``; all are kept, or none.
+    """Downloads the missing files and unpacks them as ``.csv``; keeps all or none.
 
     Args:
         base_url: Public address of the files.
-        folder: Folder to put them in; ``<file>.part`` stays there while a file is incomplete.
+        folder: Target folder; ``<file>.part`` stays there while a file is incomplete.
         rows: Name of each file, and the number of records that it must hold.
 
     Returns:
         One line per file.
 
     Raises:
-        ValueError: A download fails, or a file holds another number of rows, or has changed since. The message names
-            the address without its secrets.
+        ValueError: A download fails, or a file has an unexpected number of rows or has changed since its download. The
+            message names the address without its secrets.
     """
     folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
@@ -55,18 +55,18 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
 
 
 def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
-    """Download a file that is kept as it is, unless it is there.
+    """Downloads a file and keeps it as it is; an existing file is only checked.
 
     Args:
         url: Its public address.
-        target: Where to put it; ``<target>.part`` stays beside it while it is incomplete.
-        check: Raises ValueError if a complete download is not what it should be.
+        target: Its path; ``<target>.part`` stays beside it while the download is incomplete.
+        check: Raises ValueError if a complete download is invalid.
 
     Returns:
-        One line about it.
+        One line that says what was done.
 
     Raises:
-        ValueError: The download fails, or ``check`` refuses it, in which case nothing stays.
+        ValueError: The download fails, or ``check`` refuses it; the refused file is deleted.
     """
     if target.exists():
         check_unchanged(target)
@@ -87,7 +87,7 @@ def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
 
 
 def check_unchanged(path: Path) -> None:
-    """Raises ValueError if a file is not as it was downloaded; files that were put there by hand are not checked."""
+    """Raises ValueError if a file has changed since its download; files that were added by hand are not checked."""
     noted = noted_checksums(path)
     if noted and checksum(path) not in noted:
         raise ValueError(
@@ -102,11 +102,11 @@ def target_name(file: str) -> str:
 
 
 def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
-    """Unpack a complete download into ``staging`` and check its number of rows.
+    """Unpacks a complete download into ``staging`` and checks its number of rows.
 
     Raises:
         ValueError: The file is damaged, too large for the limit or the disk, or does not hold ``num_rows`` records. The
-            download is discarded, also after an ``OSError``, and starts from its beginning next time.
+            download is deleted, also after an ``OSError``, and starts over next time.
     """
     try:
         target = staging / target_name(file)
@@ -127,23 +127,23 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
 
 
 def download(url: str, part: Path) -> None:
-    """Download ``url`` into ``part``; continue an interrupted download if the file is still the same.
+    """Downloads ``url`` into ``part``; continues an interrupted download if the file is still the same.
 
     Raises:
         ValueError: The server refuses, or the connection fails; the bytes received so far stay in ``part``. If the file
-            is too large for the limit or the disk, nothing stays.
+            is too large for the limit or the disk, they are deleted.
     """
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
-    have = part.stat().st_size if validator else 0
-    rest = {"Range": f"bytes={have}-", "If-Range": validator} if have else {}
+    offset = part.stat().st_size if validator else 0
+    rest = {"Range": f"bytes={offset}-", "If-Range": validator} if offset else {}
     # Without an encoding, lengths and ranges count the bytes of the file itself.
     headers = {"Accept-Encoding": "identity"}
     session = HttpSession(url, "dataset.base_url", headers=headers, subdomains=True, use_netrc=True)
     try:
         with session.open("GET", url, rest) as response:
-            fits = resumes(response, have, validator)
+            fits = resumes(response, offset, validator)
             if fits:
-                receive(response, part, have)
+                receive(response, part, offset)
     except requests.RequestException as error:
         raise ValueError(
             f"{shown_url(url)}: the connection failed ({type(error).__name__}); run the same command to continue;"
@@ -154,28 +154,28 @@ def download(url: str, part: Path) -> None:
         download(url, part)
 
 
-def resumes(response: requests.Response, have: int, validator: str) -> bool:
-    """Whether the response is usable: the whole file, or the rest of its same version. Raises ValueError if refused."""
-    if have and response.status_code == requests.codes.requested_range_not_satisfiable:
-        return response.headers.get("Content-Range") == f"bytes */{have}"
+def resumes(response: requests.Response, offset: int, validator: str) -> bool:
+    """Whether the response is the whole file, or the rest of the same version. Raises ValueError if refused."""
+    if offset and response.status_code == requests.codes.requested_range_not_satisfiable:
+        return response.headers.get("Content-Range") == f"bytes */{offset}"
     if not response.ok:
         raise ValueError(f"{shown_url(response.url)}: the server returned {response.status_code} {response.reason}")
-    if not have or response.status_code != requests.codes.partial_content:
+    if not offset or response.status_code != requests.codes.partial_content:
         return True
-    starts = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+    starts = response.headers.get("Content-Range", "").startswith(f"bytes {offset}-")
     return starts and validator_of(response) in {validator, ""}
 
 
-def receive(response: requests.Response, part: Path, have: int) -> None:
-    """Write the body of a response, after the first ``have`` bytes if it is the rest of the file.
+def receive(response: requests.Response, part: Path, offset: int) -> None:
+    """Writes the body of a response, after the bytes received before if it is the rest of the file.
 
     Raises:
         ValueError: The connection closed before the announced length, or the file is too large for the limit or the
-            disk, in which case nothing stays.
+            disk; then it is deleted.
     """
     if response.status_code == requests.codes.requested_range_not_satisfiable:
         return  # the earlier attempt received all bytes
-    start = have if response.status_code == requests.codes.partial_content else 0
+    start = offset if response.status_code == requests.codes.partial_content else 0
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if LENGTH.fullmatch(length) else None
     size = start
@@ -202,7 +202,7 @@ def receive(response: requests.Response, part: Path, have: int) -> None:
 
 
 def check_size(response: requests.Response, size: int) -> None:
-    """Raise ValueError if a file exceeds the limit of ``gedbd.io.unpacking``."""
+    """Raises ValueError if a file exceeds the limit of ``gedbd.io.unpacking``."""
     max_bytes = asked_bytes() or MAX_BYTES
     if size > max_bytes:
         raise ValueError(f"{shown_url(response.url)}: more than {max_bytes / GIGABYTE:g} GB; {CURE}")
@@ -219,6 +219,6 @@ def validator_file(part: Path) -> Path:
 
 
 def discard(part: Path) -> None:
-    """Delete a download and its validator."""
+    """Deletes a download and its validator."""
     part.unlink(missing_ok=True)
     validator_file(part).unlink(missing_ok=True)

@@ -26,8 +26,8 @@ class Links:
     Attributes:
         table: L rows with ``query`` and ``document`` (int64 row numbers), ``source`` (what states the link:
             ``dupe_of``, ``issue link``, ``comment``, ...) and ``made_at`` (UTC, ``NaT`` where unknown).
-        num_queries: Number of rows that queries are numbered by.
-        num_documents: Likewise of documents; equal to ``num_queries`` where both are one table.
+        num_queries: Number of rows in the table of queries.
+        num_documents: Number of rows in the table of documents; equal to ``num_queries`` if both are one table.
     """
 
     table: pd.DataFrame
@@ -95,7 +95,7 @@ class Groups:
     def relevant(self, row: int) -> np.ndarray:
         """The other members of a document's group, ascending."""
         number = self.group[row]
-        # Rows sorted by group: those of group 3 in [0, 3, 3, 7] lie between the places of 3 and of 3 + 1.
+        # Rows sorted by group: those of group 3 in [0, 3, 3, 7] lie between the insertion points of 3 and 4.
         first, last = np.searchsorted(self._sorted_group, [number, number + 1])
         members = self._order[first:last]
         return np.asarray(members[members != row])
@@ -114,30 +114,30 @@ class Groups:
         return np.asarray(self.group[self._order])
 
 
-def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str, ...]]:
-    """Turn links between ids into links between rows; drop those to an unknown document or to itself.
+def resolve_links(ids: pd.Series, id_links: pd.DataFrame) -> tuple[Links, tuple[str, ...]]:
+    """Converts links between ids to links between rows; drops those to unknown documents or from a document to itself.
 
     Args:
         ids: ``(N,)`` ids in chronological order, indexed by row in the source file.
-        named: Links with ``id``, ``duplicate_id``, ``source`` and ``made_at``; each ``id`` is among ``ids``.
+        id_links: Links with ``id``, ``duplicate_id``, ``source`` and ``made_at``; each ``id`` is among ``ids``.
 
     Returns:
-        The links, ordered by the row that names the other, and warnings about dropped links.
+        The links, ordered by query row, and warnings about dropped links.
     """
     # Ids that are not in the file get row -1.
     position = pd.Series(np.arange(len(ids)), index=ids.to_numpy())
-    query = named["id"].map(position).to_numpy(dtype=np.int64)
-    document = named["duplicate_id"].map(position).fillna(-1).to_numpy(dtype=np.int64)
-    table = named.assign(query=query, document=document).sort_values("query", kind="stable", ignore_index=True)
+    query = id_links["id"].map(position).to_numpy(dtype=np.int64)
+    document = id_links["duplicate_id"].map(position).fillna(-1).to_numpy(dtype=np.int64)
+    table = id_links.assign(query=query, document=document).sort_values("query", kind="stable", ignore_index=True)
     unknown = table["document"] < 0
     to_itself = table["document"] == table["query"]
     warnings = [
         *_dropped_warning("duplicate links to a report that is not in the file", table[unknown], ids),
         *_dropped_warning("duplicate links from a report to itself", table[to_itself], ids),
     ]
-    strange = table["duplicate_id"][unknown]
-    if 10 * len(strange) > len(table) and not _shapes(strange) & _shapes(ids):
-        unknown_id = strange.iloc[0]
+    unknown_ids = table["duplicate_id"][unknown]
+    if 10 * len(unknown_ids) > len(table) and not _shapes(unknown_ids) & _shapes(ids):
+        unknown_id = unknown_ids.iloc[0]
         known_id = ids.iloc[0]
         warnings.append(
             f"more than a tenth of the links name no report: ids of the file are like {known_id!r}, not {unknown_id!r}"
@@ -147,24 +147,24 @@ def resolve_links(ids: pd.Series, named: pd.DataFrame) -> tuple[Links, tuple[str
 
 
 def _shapes(ids: pd.Series) -> set[str]:
-    """How ids are written: ``AB-0`` for AB-12."""
+    """The patterns of ids: ``AB-0`` for AB-12."""
     return set(ids.str.replace(r"\d+", "0", regex=True))
 
 
-def _dropped_warning(what: str, dropped: pd.DataFrame, ids: pd.Series) -> list[str]:
-    """Count dropped links and name the one that comes first in the source file."""
+def _dropped_warning(label: str, dropped: pd.DataFrame, ids: pd.Series) -> list[str]:
+    """A warning that counts dropped links and names the first of them in the source file."""
     if dropped.empty:
         return []
     source_rows = ids.index.to_numpy()[dropped["query"]]
     first = dropped.iloc[int(source_rows.argmin())]
     return [
-        f"{what}: {len(dropped):,}, dropped; the reports are kept "
+        f"{label}: {len(dropped):,}, dropped; the reports are kept "
         f"(first: report {first['id']} names {first['duplicate_id']}, row {source_rows.min()})"
     ]
 
 
 def find_groups(links: np.ndarray, num_documents: int) -> np.ndarray:
-    """Number each document by the master of its group.
+    """Numbers each document by the master of its group.
 
     Args:
         links: ``(2, L)`` rows in chronological order.
@@ -180,8 +180,8 @@ def find_groups(links: np.ndarray, num_documents: int) -> np.ndarray:
 
 
 def circle_warnings(links: np.ndarray, ids: pd.Series) -> list[str]:
-    """Count circles: sets of two or more reports that name each other, directly or through others."""
-    # Along the direction of links, the members of a circle reach each other, and no others do.
+    """Counts circles: sets of two or more reports that name each other, directly or through others."""
+    # A circle is a strongly connected component of the directed links.
     component = components(links, len(ids), "strong")
     circles = np.flatnonzero(np.bincount(component) > 1)
     if not len(circles):

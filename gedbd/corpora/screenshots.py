@@ -61,9 +61,9 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
         max_megabytes: Maximum size of a file, in millions of bytes.
     """
     distinct = list(dict.fromkeys(names))
-    home = os.path.realpath(image_dir)
+    root = os.path.realpath(image_dir)
     tracked = track(distinct, "check images", disable=len(distinct) < MIN_PROGRESS_IMAGES)
-    return [_check(name, home, max_megapixels, max_megabytes) for name in tracked]
+    return [_check(name, root, max_megapixels, max_megabytes) for name in tracked]
 
 
 def open_image(path: Path) -> "Image.Image":
@@ -89,19 +89,19 @@ def problem_warnings(images: Iterable[ImageFile], owner: Mapping[str, str]) -> l
             by_problem.setdefault(image.problem, []).append(image.name)
     warnings = []
     for problem, names in by_problem.items():
-        some = ", ".join(f"{name} of report {owner[name]}" for name in names[:MAX_NAMED])
-        warnings.append(f"images not described: {len(names):,} ({problem}; first: {some})")
+        examples = ", ".join(f"{name} of report {owner[name]}" for name in names[:MAX_NAMED])
+        warnings.append(f"images not described: {len(names):,} ({problem}; first: {examples})")
     return warnings
 
 
-def _check(name: str, home: str, max_megapixels: float, max_megabytes: float) -> ImageFile:
+def _check(name: str, root: str, max_megapixels: float, max_megabytes: float) -> ImageFile:
     from PIL import Image
 
-    path = Path(home, name)
+    path = Path(root, name)
     # Older Pythons refuse to resolve a name with a zero byte; no file has one.
     if "\0" in name:
         return ImageFile(name, path, "", MISSING)
-    if not Path(os.path.realpath(path)).is_relative_to(home):
+    if not Path(os.path.realpath(path)).is_relative_to(root):
         return ImageFile(name, path, "", OUTSIDE)
     if not os.path.isfile(path):
         return ImageFile(name, path, "", MISSING)
@@ -159,7 +159,7 @@ def attached_files(attachments: pd.Series) -> list[list[str]]:
 
 
 def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
-    """The images that a corpus attaches.
+    """The images attached to the reports of a corpus.
 
     Returns:
         Their folder, image name to the id of the first report that attaches it, and warnings about attached files of
@@ -172,18 +172,18 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
         raise ValueError(
             f"{corpus.name} has no image folder: set dataset.image_dir=, which dataset=csv and tracker exports have"
         )
-    named: dict[str, str] = {}
+    report_of: dict[str, str] = {}
     files = attached_files(corpus.reports["attachments"])
     for names, report in zip(files, corpus.documents.ids, strict=True):
         for name in names:
-            named.setdefault(name, str(report))
-    if not named:
+            report_of.setdefault(name, str(report))
+    if not report_of:
         raise ValueError(
-            f"{corpus.name}: no report attaches a file; say which column names them with"
-            " dataset.columns.attachments=..., separated by ;"
+            f"{corpus.name}: no report attaches a file; set dataset.columns.attachments= to the column"
+            " that names the files, separated by ;"
         )
-    images = {name: report for name, report in named.items() if is_image(name)}
-    not_images = [f"{name} of report {report}" for name, report in named.items() if not is_image(name)]
+    images = {name: report for name, report in report_of.items() if is_image(name)}
+    not_images = [f"{name} of report {report}" for name, report in report_of.items() if not is_image(name)]
     if not images:
         raise ValueError(
             f"{corpus.name}: none of the {len(not_images):,} attached files is an image (first: {not_images[0]})"
@@ -213,7 +213,7 @@ def read_captions(path: str | Path) -> dict[str, str]:
             columns = ", ".join(table.columns)
             raise ValueError(f"{file}, row 1: no column {column!r}; the columns are {columns}. Add it or rename one")
     captions: dict[str, str] = {}
-    # Cells that a spreadsheet would read as formulas were written with a sign in front.
+    # ``plain_cell`` removes the sign that keeps spreadsheets from reading a cell as a formula.
     images = table["image"].str.strip().map(plain_cell)
     texts = table["caption"].str.strip().map(plain_cell)
     for row, image, caption in zip(table.index, images, texts, strict=True):
@@ -232,6 +232,6 @@ def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) 
     Args:
         path: The file.
         rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason
-            against it.
+            why it is not.
     """
     write_csv(Path(path).expanduser(), pd.DataFrame(rows, columns=list(COLUMNS), dtype=str))

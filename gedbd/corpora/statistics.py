@@ -10,7 +10,7 @@ from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Corpus
 from gedbd.corpora.fields import tags_of
 from gedbd.corpora.relevance import Links
 
-# What a row of the table counts, where its name does not tell: by the beginning of the name.
+# Notes on rows whose names do not say what they count, by the beginning of the name.
 NOTES = {
     "links: ": "pairs: any two reports in the same group; links: the pairs named by the tracker or in a comment. A"
     " group of three has 3 pairs, even if only 2 of them are linked.",
@@ -20,16 +20,16 @@ Statistic = int | float | pd.Timestamp | None
 
 
 def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
-    """Count reports, groups and pairs, and measure dates and text.
+    """Counts reports, groups and pairs, and computes statistics of dates and text.
 
     Returns:
         Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
         groups of n reports. Words are separated by white space; medians are over the reports that have such a text.
         ``with a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that
-        this source links. ``labels`` and ``with a label`` are there only if a report has one.
+        this source links. ``labels`` and ``with a label`` are present only if a report has one.
     """
     labels = tags_of(corpus.reports.assign(component=""))
-    named = {label for report_labels in labels for label in report_labels}
+    distinct_labels = {label for report_labels in labels for label in report_labels}
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
     return {
@@ -45,13 +45,13 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "median words of a title": median_words(corpus.reports["title"]),
         "median words of a description": median_words(corpus.reports["description"]),
         "with a web address": int((corpus.reports["url"] != "").sum()),
-        **({"labels": len(named), "with a label": sum(map(bool, labels))} if named else {}),
+        **({"labels": len(distinct_labels), "with a label": sum(map(bool, labels))} if distinct_labels else {}),
         **count_links(corpus.links),
     }
 
 
 def count_links(links: Links | None) -> dict[str, Statistic]:
-    """Number of linked pairs by source; a pair that is named from both sides, or twice, counts once a source."""
+    """Number of linked pairs by source; a pair that is linked in both directions, or twice, counts once per source."""
     if links is None:
         return {}
     # A link from 7 to 3 and one from 3 to 7 are one pair (3, 7).
@@ -73,7 +73,7 @@ def median_words(texts: pd.Series) -> float | None:
 
 
 def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
-    """Count commits, files, hunks and, where there are reports, those with fixes and inducing commits.
+    """Counts commits, files, hunks and, if there are reports, those with fixes and inducing commits.
 
     Returns:
         Metric to value. ``fixing links`` and ``inducing links`` count pairs of a report and a change.
@@ -121,7 +121,7 @@ def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str
 
 
 def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row for each statistic, a column of texts for each corpus; see ``corpus_statistics``."""
+    """A table with a row per statistic and a text column per corpus; see ``corpus_statistics``."""
     names = [name for corpus in described for name in corpus["statistics"]]
     metrics = list(dict.fromkeys(names))  # unlike a set, keeps the order
     columns: dict[str, list[str]] = {"metric": metrics}
@@ -131,13 +131,13 @@ def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def notes_on(described: Sequence[dict[str, Any]]) -> list[str]:
-    """What some rows of the table count, in sentences; see ``corpus_statistics``."""
+    """Notes on rows whose names do not say what they count; see ``corpus_statistics``."""
     names = [name for corpus in described for name in corpus["statistics"]]
     return [note for start, note in NOTES.items() if any(name.startswith(start) for name in names)]
 
 
 def format_statistic(value: Statistic) -> str:
-    """A number or date for reading; a dash for a missing one."""
+    """Formats a number or date for display; a dash for a missing one."""
     if value is None:
         return "-"
     if isinstance(value, pd.Timestamp):

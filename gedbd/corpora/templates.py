@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FORM = ("product", "component", "os", "priority")
 PARTS = (*FORM, "summary", "description", "screenshots")
 NOT_SET = ("---", "--", "-", "unspecified", "none", "null", "n/a", "unknown")  # what trackers put into an empty field
-MIN_OPEN_TOKENS = 8  # tokens that the part without a budget has at least
+MIN_OPEN_TOKENS = 8  # minimum number of tokens for the part without a budget
 
 
 class Texts(NamedTuple):
@@ -23,7 +23,7 @@ class Texts(NamedTuple):
 
     Attributes:
         texts: N texts of N reports.
-        warnings: What the template found that the user should know, one sentence each.
+        warnings: Warnings of the template, one sentence each.
     """
 
     texts: list[str]
@@ -57,19 +57,19 @@ def title_description(
     Returns:
         N texts; that of a report with neither is empty.
     """
-    # As lists, since pandas gives the texts of a column one by one only slowly.
+    # As lists, since iterating over a pandas column is slow.
     return Texts(join_texts(reports["title"].tolist(), reports["description"].tolist()))
 
 
 def join_texts(titles: Iterable[str], descriptions: Iterable[str]) -> list[str]:
     """Title and description of each report, joined with a line break and without blanks around them."""
-    # Without pandas' methods of texts, which take half a millisecond for a single report.
+    # Without pandas' string methods, which take half a millisecond for a single report.
     pairs = zip(titles, descriptions, strict=True)
     return [f"{title.strip()}\n{description.strip()}".strip() for title, description in pairs]
 
 
 class FieldTemplate:
-    """One text of a report's fields, each behind a marker: ``[PRODUCT] Mail [SUMMARY] Crash [DESCRIPTION] ...``.
+    """Joins a report's fields into one text, each after a marker: ``[PRODUCT] Mail [SUMMARY] Crash [DESCRIPTION] ...``.
 
     The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report lacks are left out.
     Unlike in the paper, each part is cut to its own number of tokens, so that a long log in the description displaces
@@ -80,7 +80,7 @@ class FieldTemplate:
         tokens: Maximum number of tokens of each part, without its marker. One part may have null: it gets what the
             others leave, report by report. Null instead of the mapping cuts no part.
         captions: A table written by ``gedbd caption``, for the part ``screenshots``; null leaves the part out.
-        cleaning: Applied to descriptions first, texts to texts.
+        cleaning: Cleans descriptions first; takes and returns texts.
     """
 
     def __init__(
@@ -127,20 +127,20 @@ class FieldTemplate:
         tokenizer: "AnyTokenizer",
         max_tokens: int,
     ) -> dict[str, list[str]]:
-        """The parts, each cut to its tokens; the one without a budget comes last and gets what is left."""
+        """The parts, each cut to its tokens; the one without a budget comes last and gets the rest."""
         if not tokenizer.is_fast:
             raise ValueError(f"text=fields needs a fast tokenizer; that of {tokenizer.name_or_path} is a slow one")
         overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}
         available = max_tokens - tokenizer.num_special_tokens_to_add()
         self._check_budgets(available, tokens, overhead)
         cut = {}
-        left = np.full(len(marked[self.order[0]]), available)
+        remaining = np.full(len(marked[self.order[0]]), available)
         # False sorts before True, so that the part without a budget comes last.
         for part in sorted(self.order, key=lambda part: part in self.open):
             budget = tokens.get(part)
-            budgets = left if budget is None else np.full(len(left), budget + overhead[part])
+            budgets = remaining if budget is None else np.full(len(remaining), budget + overhead[part])
             cut[part], counts = cut_to_tokens(marked[part], tokenizer, budgets)
-            left = left - counts
+            remaining = remaining - counts
         return cut
 
     def _check_budgets(self, available: int, tokens: Mapping[str, int | None], overhead: Mapping[str, int]) -> None:
@@ -166,19 +166,21 @@ class FieldTemplate:
         """``[Image: name] caption`` for each described image of each report."""
         if self.captions is None:
             return Texts([""] * len(attachments))
-        # It imports Pillow, which searching an index does without.
+        # It imports Pillow, which searching an index does not need.
         from gedbd.corpora.screenshots import attached_images, read_captions
 
         captions = read_captions(self.captions)
         images = attached_images(attachments)
-        named = {name for names in images for name in names}
-        if named and not named & captions.keys():
+        image_names = {name for names in images for name in names}
+        if image_names and not image_names & captions.keys():
             raise ValueError(
                 f"text.captions={self.captions} describes no image that these reports name: another corpus?"
             )
         num_described = sum(any(name in captions for name in names) for names in images)
-        without = len(named - captions.keys())
-        warning = f"reports with a described screenshot: {num_described:,}; images without a description: {without:,}"
+        num_undescribed = len(image_names - captions.keys())
+        warning = (
+            f"reports with a described screenshot: {num_described:,}; images without a description: {num_undescribed:,}"
+        )
         texts = []
         for names in images:
             described = [f"[Image: {name}] {captions[name]}" for name in names if name in captions]
@@ -188,13 +190,13 @@ class FieldTemplate:
 
 def _open_part(order: Sequence[str], tokens: Mapping[str, int | None]) -> list[str]:
     """The part without a budget, if there is one. Raises ValueError for two of them and for budgets below 1."""
-    without = [part for part in order if tokens.get(part) is None]
-    if len(without) > 1:
-        raise ValueError(f"text.tokens: {' and '.join(without)} have none: only one part may take what is left")
-    low = [part for part in order if part not in without and (tokens[part] or 0) < 1]
+    unlimited = [part for part in order if tokens.get(part) is None]
+    if len(unlimited) > 1:
+        raise ValueError(f"text.tokens: {' and '.join(unlimited)} have no number: only one part may have none")
+    low = [part for part in order if part not in unlimited and (tokens[part] or 0) < 1]
     if low:
         raise ValueError(f"text.tokens.{low[0]}={tokens[low[0]]} must be 1 or more, or null for one part")
-    return without
+    return unlimited
 
 
 def _marker(part: str) -> str:

@@ -1,4 +1,4 @@
-"""Web addresses of reports: which are safe to show, and templates that make them from ids."""
+"""Web addresses of reports: which are safe to show, and templates that build them from ids."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def web_url(text: str) -> str:
 
 
 def check_template(template: str | None) -> None:
-    """Raise ValueError unless a template is null, or an http or https address with ``{issue_id}`` in its path."""
+    """Raises ValueError unless a template is null, or an http or https address with ``{issue_id}`` after its host."""
     if template is None:
         return
     before, placeholder, _ = str(template).partition(PLACEHOLDER)
@@ -72,7 +72,7 @@ def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str]
     """A table with the addresses of its reports, in a column ``url of <column>`` after each column of ids.
 
     Returns:
-        A new table, without a column of addresses where none is known.
+        A new table; a column of addresses is left out if none is known.
     """
     url_of = reports.set_index("id")["url"]
     linked = table.copy()

@@ -49,30 +49,30 @@ class BatchDataset(Dataset[Batch]):
         self.tokens = tokens
         self.group = group
 
-    def __getitem__(self, step: BatchIndices) -> Batch:
+    def __getitem__(self, indices: BatchIndices) -> Batch:
         """The batch of some rows."""
-        input_ids, attention_mask = self.tokens.batch(step.rows)
+        input_ids, attention_mask = self.tokens.batch(indices.rows)
         return Batch(
-            n_id=torch.from_numpy(step.rows),
+            n_id=torch.from_numpy(indices.rows),
             input_ids=input_ids,
             attention_mask=attention_mask,
-            group=torch.from_numpy(self.group[step.rows]),
-            # Rows are sorted, so a row's place among them is its new number: rows 4, 7, 9; pair (4, 9) -> (0, 2).
-            edge_label_index=torch.from_numpy(np.searchsorted(step.rows, step.pairs.T)),
-            edge_label=torch.from_numpy(step.label),
+            group=torch.from_numpy(self.group[indices.rows]),
+            # Rows are sorted, so a row's position among them is its new number: rows 4, 7, 9; pair (4, 9) -> (0, 2).
+            edge_label_index=torch.from_numpy(np.searchsorted(indices.rows, indices.pairs.T)),
+            edge_label=torch.from_numpy(indices.label),
         )
 
 
 class DuplicateDataModule(RetrievalData):
     """Pairs for training, reports for evaluation, and the graph.
 
-    A training batch is drawn from the pairs of the part ``train``; each of its reports is in it once, however many
+    A training batch is drawn from the pairs of the training set; it contains each of their reports once, however many
     pairs name it. The order of an epoch depends on the seed and the epoch alone. Evaluation batches hold no pairs:
     every report is encoded once, with others of similar length, and pairs are scored afterwards.
 
     Args:
         corpus: N reports.
-        tokens: Their texts as token numbers.
+        tokens: Their texts as token ids.
         parts: ``(N,)`` 0 train, 1 val, 2 test.
         pairs: The table that ``PairSampler.sample`` makes.
         batches: Samples training batches.
@@ -82,7 +82,7 @@ class DuplicateDataModule(RetrievalData):
 
     Attributes:
         frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
-        title_graph: What figures show of the graph, if it is made of titles.
+        title_graph: The graph with data for figures, if there is one.
         vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
     """
 
@@ -146,15 +146,14 @@ class DuplicateDataModule(RetrievalData):
         self.remember(np.arange(len(self.corpus)), state_dict["vectors"].numpy())
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """Batches of the training pairs; each of several processes gets its share of every step."""
+        """Batches of the training pairs; each of several processes gets its share of every batch."""
         inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
         return self.load(self._dataset(), self.batches(inputs, self.rank, self.world_size))
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that the evaluation of some parts encodes.
+        """Rows that the evaluation of some splits encodes.
 
-        They are the reports of their pairs, and the queries of the last part, the one that is ranked, with their
-        candidates.
+        They are the reports of their pairs, and the queries of the last split, which is ranked, with their candidates.
         """
         needed = [self.paired_rows(*parts)]
         needed += [queries.needed for queries in self.queries.get(parts[-1], {}).values()]
@@ -172,8 +171,8 @@ class DuplicateDataModule(RetrievalData):
         longest = self.tokens.lengths[shares].max(axis=1)
         device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
         runs = split_by_tokens(longest.tolist(), token_budget(device))
-        steps = [BatchIndices(shares[first:last, self.rank], NO_PAIRS, NO_LABEL) for first, last in runs]
-        return self.load(self._dataset(), steps)
+        batch_indices = [BatchIndices(shares[first:last, self.rank], NO_PAIRS, NO_LABEL) for first, last in runs]
+        return self.load(self._dataset(), batch_indices)
 
     def _dataset(self) -> BatchDataset:
         return BatchDataset(self.tokens, self.observed_group)

@@ -17,7 +17,7 @@ from gedbd.losses import Loss, loss_of_pairs
 
 
 class DuplicateSystem(RetrievalSystem):
-    """Trains the encoder, with or without the graph; chooses the threshold on validation; scores pairs in a test.
+    """Trains the encoder, with or without the graph; chooses the threshold on validation pairs; scores test pairs.
 
     In evaluation all reports are encoded first. Their vectors then replace their node features all at once, so scores
     depend neither on the batch size nor on the number of devices, and nothing is written.
@@ -89,7 +89,7 @@ class DuplicateSystem(RetrievalSystem):
         return loss
 
     def on_train_epoch_start(self) -> None:
-        """Clears what the last epoch collected."""
+        """Clears the scores and vectors of the last epoch."""
         super().on_train_epoch_start()
         self._train_scores = []
         self._text_vectors = []
@@ -97,8 +97,8 @@ class DuplicateSystem(RetrievalSystem):
     def on_train_epoch_end(self) -> None:
         """Logs the epoch's mean loss and its metrics on training pairs, at the threshold that validation just chose.
 
-        Passes all vectors to the data module, which draws hard negatives by them; of a report encoded twice,
-        validation's vector is the newer one.
+        Passes all vectors to the data module, which draws hard negatives by them; for a report encoded twice,
+        the vector from validation is the newer one.
         """
         if self._data.batches.hard:
             n_id, z = distinct(*join(self, self._text_vectors[::-1]))

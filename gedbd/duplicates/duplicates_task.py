@@ -34,10 +34,10 @@ class DuplicatesTask:
     """Duplicate detection, see ``gedbd.experiments.training_task.SystemTask``.
 
     Args:
-        refit: Train on the validation part too, for a last training after all choices were made on it.
+        refit: Train on the validation set too, for a last training after all choices were made on it.
 
     Attributes:
-        given: Objects that take the place of those of the configuration.
+        given: Objects that replace those of the configuration.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -140,7 +140,7 @@ class DuplicatesTask:
 
 
 def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndarray) -> None:
-    """Checks options that would otherwise fail in the first step, or show test pairs to training.
+    """Checks options that would otherwise fail in the first batch, or leak test pairs into training.
 
     Raises:
         ValueError: If options are invalid or contradict each other.
@@ -149,16 +149,16 @@ def check_training(cfg: DictConfig, batches: Batches, loss: Loss, parts: np.ndar
     group_readers = [
         name for name, reads in (("pairs", batches.reads_groups), ("loss", "groups" in loss.reads)) if reads
     ]
-    # With split=pair all reports are in the training part, and the pairs inside a group are in all parts.
+    # With split=pair all reports are in the training set, and the pairs inside a group are in all splits.
     if group_readers and (parts == TRAIN).all():
         readers = " and ".join(group_readers)
-        raise ValueError(f"{readers} read duplicate groups whole, test pairs too: not with split=pair")
+        raise ValueError(f"{readers} read whole duplicate groups, test pairs too: do not use split=pair")
     if cfg.compile and not isinstance(cfg.trainer.get("strategy", ""), str):
-        raise ValueError("compile=true does not go with trainer=fsdp: set compile=false, or use trainer=ddp")
+        raise ValueError("compile=true does not work with trainer=fsdp: set compile=false, or use trainer=ddp")
 
 
 def _graph(cfg: DictConfig, prepared: PreparedData, encoder: LoadedEncoder, console: Console) -> TitleGraph:
-    """The graph of the section graph; titles are encoded by the given encoder or by one of their own."""
+    """The graph of the section ``graph``; titles are encoded by ``encoder`` or by an encoder of their own."""
     options = cfg.graph
     rule = instantiate(options.rule)
     if isinstance(rule, SharedIdentifiers):
@@ -195,17 +195,17 @@ def encode_untrained(
     branch: GraphBranch | None,
     everything: bool = False,
 ) -> None:
-    """Encodes reports with the encoder before its training and hands the vectors to those who need them.
+    """Encodes reports with the untrained encoder and stores the vectors where they are needed.
 
-    They are a baseline (``data.frozen`` and the column ``score_frozen`` of the evaluated pairs), the first rows of the
-    graph's nodes, and what the first epoch draws hard negatives by.
+    They are a baseline (``data.frozen`` and the column ``score_frozen`` of the evaluated pairs), the initial node
+    features of the graph, and the vectors by which the first epoch draws hard negatives.
 
     Args:
-        data: The data; its evaluated parts are scored.
+        data: The data; its evaluated splits are scored.
         texts: Texts of all N reports.
         encoder: The encoder before its training; it has a trained projection if it was exported by gedbd.
         branch: The graph branch, if there is one.
-        everything: Encode all reports, whatever reads their vectors.
+        everything: Encode all reports, even if not all their vectors are needed.
     """
     fills_nodes = branch is not None and not branch.node_features.learnable
     samples_hard = bool(data.batches.hard)
@@ -222,16 +222,16 @@ def encode_untrained(
 
 
 def score_frozen(pairs: pd.DataFrame, parts: tuple[str, ...], rows: np.ndarray, vectors: np.ndarray) -> None:
-    """Adds the column ``score_frozen``, the cosines of untrained vectors, to the pairs of some parts.
+    """Adds the column ``score_frozen``, the cosines of untrained vectors, to the pairs of some splits.
 
     Args:
         pairs: Pairs with ``earlier``, ``later`` and ``part``; changed in place.
-        parts: The parts to score; the other pairs get NaN.
+        parts: The splits to score; the other pairs get NaN.
         rows: ``(U,)`` sorted rows of the corpus that have a vector.
         vectors: ``(U, hidden)`` their unit vectors.
     """
-    chosen = pairs["part"].isin(parts)
-    # Row numbers of the corpus become places among the sorted rows: of rows 4, 7, 9, report 7 is at place 1.
-    earlier = np.searchsorted(rows, pairs.loc[chosen, "earlier"].to_numpy())
-    later = np.searchsorted(rows, pairs.loc[chosen, "later"].to_numpy())
-    pairs.loc[chosen, "score_frozen"] = (vectors[earlier] * vectors[later]).sum(axis=1)
+    is_scored = pairs["part"].isin(parts)
+    # Row numbers of the corpus become positions among the sorted rows: of rows 4, 7, 9, row 7 is at position 1.
+    earlier = np.searchsorted(rows, pairs.loc[is_scored, "earlier"].to_numpy())
+    later = np.searchsorted(rows, pairs.loc[is_scored, "later"].to_numpy())
+    pairs.loc[is_scored, "score_frozen"] = (vectors[earlier] * vectors[later]).sum(axis=1)

@@ -65,7 +65,7 @@ def write_item(sweep_dir: Path, name: str) -> None:
     figures: dict[str, Figure] = {}
     if name == "figures34":
         figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
-    else:  # that of the figures is too wide for a terminal
+    else:  # the table of the figures is too wide for a terminal
         print_paper_table(console, table, TITLES[name], HEADINGS)
     write_csv(sweep_dir / f"{name}.csv", table)
     notes = [*map(_corpus_note, by_corpus(settings)), PAPER]
@@ -98,9 +98,9 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
     Args:
         settings: The settings.
         item: ``table5``: precision, recall and F1 on test pairs, means over seeds; F1 with its interval over test
-            pairs. ``table4``: minutes of an epoch, means over epochs and seeds, and their ratio to BERT's text alone on
-            that corpus; without such a run to the corpus' first run of text alone. ``figures34``: loss and F1 of
-            training and validation after each epoch, means over seeds.
+            pairs. ``table4``: minutes of an epoch, means over epochs and seeds, and their ratio to BERT with text
+            alone on that corpus or, without such a run, to the corpus's first run with text alone. ``figures34``: loss
+            and F1 of training and validation after each epoch, means over seeds.
     """
     make_rows: dict[str, Callable[[Setting], Sequence[Mapping[Any, Any]]]] = {
         "table4": lambda setting: [_minutes(setting, settings)],
@@ -109,17 +109,17 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
     }
     published: dict[object, Row] = {}
     for row in read_published("duplicates", item).to_dict("records"):
-        about: Row = {"corpus": row["corpus"], "model": row["name"], "seeds": ""}
+        columns: Row = {"corpus": row["corpus"], "model": row["name"], "seeds": ""}
         epoch = None if row["condition"] == "" else int(row["condition"])
-        about |= {} if epoch is None else {"epoch": epoch}
-        published[row["corpus"], row["method"], epoch] = about | {name: row[name] for name in METRICS[item]}
+        columns |= {} if epoch is None else {"epoch": epoch}
+        published[row["corpus"], row["method"], epoch] = columns | {name: row[name] for name in METRICS[item]}
 
     def measured() -> Iterator[tuple[object, Row]]:
         for setting in settings:
-            about = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
+            columns = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
             for row in make_rows[item](setting):
                 key = (setting.corpus, setting.base, row.get("epoch"))
-                yield key if is_published(setting) else None, about | dict(row)
+                yield key if is_published(setting) else None, columns | dict(row)
 
     rows, only_paper = beside(measured(), published, METRICS[item])
     return pd.DataFrame([*rows, *only_paper])
@@ -131,10 +131,10 @@ def _on_pairs(setting: Setting) -> Row:
 
 
 def _minutes(setting: Setting, settings: Sequence[Setting]) -> Row:
-    alone = [other for other in settings if other.corpus == setting.corpus and other.methods[0] != TEXT_GRAPH]
-    alone.sort(key=lambda other: other.runs[0].config.encoder.name != "bert")  # stable: BERT first, others in order
+    text_only = [other for other in settings if other.corpus == setting.corpus and other.methods[0] != TEXT_GRAPH]
+    text_only.sort(key=lambda other: other.runs[0].config.encoder.name != "bert")  # stable: BERT first, others in order
     minutes = minutes_per_epoch(setting)
-    return {"minutes": minutes, "relative": minutes / minutes_per_epoch(alone[0]) if alone else np.nan}
+    return {"minutes": minutes, "relative": minutes / minutes_per_epoch(text_only[0]) if text_only else np.nan}
 
 
 def minutes_per_epoch(setting: Setting) -> float:
@@ -145,8 +145,8 @@ def minutes_per_epoch(setting: Setting) -> float:
 
 def mean_epochs(setting: Setting) -> pd.DataFrame:
     """Means over a setting's seeds of the curves after each epoch; ``epoch`` counts from 1."""
-    every = pd.concat([run.epochs for run in setting.runs if run.epochs is not None])
-    means = every.groupby("epoch")[list(METRICS["figures34"])].mean().reset_index()
+    all_epochs = pd.concat([run.epochs for run in setting.runs if run.epochs is not None])
+    means = all_epochs.groupby("epoch")[list(METRICS["figures34"])].mean().reset_index()
     return means.assign(epoch=means["epoch"] + 1)
 
 
@@ -164,7 +164,7 @@ def convergence(settings: Sequence[Setting]) -> Figure:
                 axis.plot(
                     means["epoch"], means[f"{split}/{metric}"], line, marker="o", color=colour(number), label=label
                 )
-        # The paper's figures print no numbers: these are those of its text.
+        # The paper's figures print no numbers: these come from its text.
         for method, rows in published.groupby("method"):
             tone = "black" if "graph" in str(method) else "grey"
             for split, mark in (("train", "x"), ("val", "+")):

@@ -1,4 +1,4 @@
-"""How an encoder is run: the contract of backends, PyTorch, and the quickest backend of this machine."""
+"""How an encoder is run: the interface of backends, PyTorch, and the quickest backend of this machine."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("float32", "bfloat16")
 MIN_PROGRESS_TEXTS = 65
-# Architectures whose vectors by OpenVINO are tested to equal PyTorch's.
+# Architectures for which OpenVINO's vectors are tested to equal PyTorch's.
 CONVERTIBLE = ("bert", "distilbert", "modernbert", "mpnet", "nomic_bert", "roberta", "xlm-roberta")
 # Tokens times parameters. Converting MiniLM, of 23 million parameters, takes as long as OpenVINO saves on about 400
 # reports of 110 tokens.
@@ -87,8 +87,8 @@ class PreparedBackend(Protocol):
     """A backend with the weights of one encoder.
 
     Attributes:
-        key: Distinguishes cached vectors from those of other backends; empty for PyTorch and what equals it.
-        tokens_a_batch: Padded tokens of a batch at which the backend is fast.
+        key: Distinguishes cached vectors from those of other backends; empty for PyTorch and backends equal to it.
+        tokens_a_batch: Number of padded tokens per batch at which the backend is fast.
     """
 
     key: str
@@ -99,7 +99,7 @@ class PreparedBackend(Protocol):
 
 
 class Backend(Protocol):
-    """A way to run encoders. A ``calibrated`` one fits its numbers to sample texts."""
+    """A way to run encoders. A ``calibrated`` backend adapts to sample texts."""
 
     calibrated: bool
 
@@ -116,9 +116,9 @@ class Backend(Protocol):
 def encode_texts(tokens: TokenTable, prepared: PreparedBackend, label: str = "encode") -> np.ndarray:
     """Pooled vectors of all texts, ``(N, hidden)`` float32 in the order of the texts; see ``encode_batches``."""
     rows, vectors = zip(*encode_batches(tokens, prepared, label), strict=True)
-    placed = np.empty((len(tokens.lengths), vectors[0].shape[1]), dtype=np.float32)
-    placed[np.concatenate(rows)] = np.concatenate(vectors)
-    return placed
+    pooled = np.empty((len(tokens.lengths), vectors[0].shape[1]), dtype=np.float32)
+    pooled[np.concatenate(rows)] = np.concatenate(vectors)
+    return pooled
 
 
 def encode_batches(
@@ -145,10 +145,10 @@ def encode_batches(
 class Quickest:
     """PyTorch on a GPU; on a CPU, the quickest backend whose vectors equal those of PyTorch within rounding.
 
-    That is OpenVINO if it is installed. It has to convert the encoder, so PyTorch encodes a few texts sooner.
+    That is OpenVINO if it is installed. It must convert the encoder first, so PyTorch is quicker for few texts.
 
     Args:
-        precision: ``float32`` or ``bfloat16``. An index stores it and is searched in it, also on other machines.
+        precision: ``float32`` or ``bfloat16``. An index stores it, and searches use it, also on other machines.
 
     Raises:
         ValueError: If the precision is unknown.
@@ -160,7 +160,7 @@ class Quickest:
         self.torch = Torch(precision)
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None = None) -> "PreparedQuickest":
-        """The encoder, whose backend is chosen by its first texts."""
+        """Prepares the encoder; the first texts decide which backend runs it."""
         plain = self.torch.prepare(encoder)
         if plain.device.type == "cuda":
             return PreparedQuickest(plain, f"there is a GPU, {torch.cuda.get_device_name(plain.device)}")
@@ -186,11 +186,11 @@ class PreparedQuickest:
     In float32 it shares the cached vectors of PyTorch: the two differ by rounding only.
 
     Args:
-        plain: PyTorch.
+        plain: The PyTorch backend.
         obstacle: Why PyTorch encodes any number of texts; empty if OpenVINO may encode.
 
     Attributes:
-        min_tokens: Number of tokens from which OpenVINO encodes.
+        min_tokens: Minimum number of tokens for OpenVINO.
     """
 
     def __init__(self, plain: PreparedTorch, obstacle: str) -> None:
@@ -205,7 +205,7 @@ class PreparedQuickest:
 
     @cached_property
     def converted(self) -> "PreparedOpenVino":
-        """OpenVINO."""
+        """The OpenVINO backend, which converts the encoder."""
         from gedbd.encoders.openvino_backend import OpenVino
 
         return OpenVino(self.plain.precision).prepare(self.plain.encoder, None)
@@ -228,7 +228,7 @@ class PreparedQuickest:
         yield from (self.converted if is_converted else self.plain).encode(chain(head, batches))
 
     def _choice(self, is_converted: bool) -> str:
-        """What encodes, and why."""
+        """The chosen backend, and the reason."""
         precision = self.plain.precision
         if not is_converted:
             reason = self.obstacle or "the texts are too few to convert the encoder for OpenVINO"

@@ -1,4 +1,4 @@
-"""Caches of vectors and of token numbers, so that no text is encoded or tokenised twice."""
+"""Caches of vectors and of token numbers, so that no text is encoded or tokenized twice."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ from gedbd.text.tokens import TokenTable, tokenize
 
 BATCHES_A_COMMIT = 16
 VALUE_BYTES = 4  # of a float32
-# Of a new file. A vector of 384 numbers, or of 768, does not fit into SQLite's usual page of 4,096 bytes beside others,
-# so that each would take a page of its own.
+# Of a new file. A vector of 384 numbers, or of 768, does not share SQLite's default page of 4,096 bytes with others,
+# so each would take a page of its own.
 PAGE_BYTES = 16_384
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
 
@@ -32,8 +32,8 @@ def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts)
     """The vectors of texts; those that the file lacks are encoded and stored.
 
     Args:
-        file: The file, which is made if absent. All vectors in it come from the same encoder.
-        size: Numbers of a vector.
+        file: The file, created if absent. All vectors in it come from the same encoder.
+        size: Dimension of a vector.
         texts: N texts.
         encode: Encodes some of them.
 
@@ -57,7 +57,7 @@ def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts)
 def _look_up(file: Path, size: int, text_of: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
     """The vectors of texts by key, from the file or encoded now."""
     with closing(CacheFile(file, TABLE, PAGE_BYTES)) as cache:
-        # Sorted, that is in the order of the file, each of its pages is read once.
+        # Sorted keys follow the order of the file, so each of its pages is read once.
         stored, damaged = _read(cache, sorted(text_of), size * VALUE_BYTES)
         if damaged:
             warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
@@ -145,9 +145,9 @@ def cached_tokens(
 def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> str:
     """A hash of everything that the table depends on."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    # The state of these two is that of the tokenizer's last call.
+    # These two hold the state of the tokenizer's last call.
     del backend["truncation"], backend["padding"]
-    about = {
+    description = {
         "class": f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}",
         "tokenizers": tokenizers.__version__,
         "backend": backend,
@@ -157,7 +157,7 @@ def _key(texts: list[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) 
         "max_tokens": max_tokens,
         "texts": len(texts),
     }
-    digest = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16)
+    digest = hashlib.blake2b(json.dumps(description, sort_keys=True).encode(), digest_size=16)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
         # With its length in front, "ab", "c" differs from "a", "bc".

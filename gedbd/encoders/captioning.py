@@ -57,10 +57,10 @@ class CaptionedImages(NamedTuple):
     seconds: float
 
     def summary(self, cache_dir: str) -> str:
-        """One line of counts."""
+        """The counts in one line."""
         failed = sum(bool(image.problem) for image in self.images)
         return (
-            f"{len(self.images):,} images; of {self.distinct:,} different ones {self.new:,} newly described"
+            f"{len(self.images):,} images, {self.distinct:,} of them different: {self.new:,} newly described"
             f" in {self.seconds:.1f} s, {self.cached:,} from {cache_dir}; {failed:,} not described"
         )
 
@@ -101,11 +101,11 @@ def caption_images(
     cached = cached_captions(captioner, cache_dir)
     readable = {image.sha256: image.path for image in images if not image.problem}
     captions = {sha256: Caption(cached[sha256]) for sha256 in readable.keys() & cached.keys()}
-    waiting = {sha256: path for sha256, path in readable.items() if sha256 not in cached}
-    if waiting and (notice := captioner.announce(len(waiting))):
+    uncached = {sha256: path for sha256, path in readable.items() if sha256 not in cached}
+    if uncached and (notice := captioner.announce(len(uncached))):
         print_notice(notice)
     started = time.perf_counter()
-    for batch in describe(waiting, captioner, cache_dir, batch_size):
+    for batch in describe(uncached, captioner, cache_dir, batch_size):
         captions |= batch
     seconds = time.perf_counter() - started
     checked = [image._replace(problem=image.problem or captions[image.sha256].problem) for image in images]
@@ -113,8 +113,8 @@ def caption_images(
     for image in checked:
         text = captions[image.sha256].text if image.sha256 in captions else ""
         rows.append((image.name, image.sha256, text, image.problem or DESCRIBED))
-    new = sum(not captions[sha256].problem for sha256 in waiting)
-    return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(waiting), seconds)
+    new = sum(not captions[sha256].problem for sha256 in uncached)
+    return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(uncached), seconds)
 
 
 def cached_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:
@@ -199,7 +199,7 @@ class EndpointCaptioner:
         base_url: Address of the endpoint; None for ``OPENAI_BASE_URL``.
         model: Name of the model.
         prompt: The question about each image.
-        max_tokens: Maximum length of an answer; None for the endpoint's default, as for the next two.
+        max_tokens: Maximum length of an answer; None for the endpoint's default, also for the next two.
         temperature: 0 for the most likely answer.
         seed: Seed of sampling.
         extra_body: Further fields of each request.

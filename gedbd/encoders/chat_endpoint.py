@@ -45,7 +45,7 @@ class ChatEndpoint:
         max_retries: Further attempts after a temporary refusal, a failure or a time-out, see ``HttpSession``.
 
     Raises:
-        ValueError: If the key or the address is missing, or the address is none.
+        ValueError: If the key or the address is missing, or the address is invalid.
     """
 
     def __init__(self, section: str, name: str, base_url: str | None, timeout: float, max_retries: int) -> None:
@@ -107,7 +107,7 @@ class ChatEndpoint:
         return ChatFailure(problem, may_pass)
 
     def _refused(self, response: requests.Response, body: bytes) -> ChatFailure:
-        """What a status above 299 means for this request; raises ValueError where it means the same for all."""
+        """The failure that a status above 299 means; raises ValueError if it concerns all requests."""
         status = response.status_code
         reason = self._session.masked(server_message(body))
         if status < 400:
@@ -135,6 +135,6 @@ class ChatEndpoint:
 def optional_fields(
     max_tokens: int | None, temperature: float | None, seed: int | None, extra_body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Fields of a request: those that are not None, and further ones."""
+    """Fields of a request: the options that are not None, and ``extra_body``."""
     optional = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
     return {option: value for option, value in optional.items() if value is not None} | dict(extra_body)

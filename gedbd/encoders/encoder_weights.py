@@ -52,12 +52,12 @@ def load_state(module: nn.Module, state: dict[str, Any], source: str) -> None:
 
 
 def source_name(checkpoint: str | Path | BinaryIO) -> str:
-    """What messages call a checkpoint: its path, if it has one."""
+    """The name of a checkpoint in messages: its path, if it has one."""
     return str(checkpoint) if isinstance(checkpoint, str | Path) else "the stored checkpoint"
 
 
 def fingerprint(module: nn.Module) -> str:
-    """A hash of all weights. Cached vectors are stored under it."""
+    """A hash of all weights, which identifies cached vectors."""
     digest = hashlib.blake2b(digest_size=16)
     for key, value in sorted(module.state_dict().items()):
         digest.update(key.encode())

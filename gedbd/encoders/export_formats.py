@@ -88,7 +88,7 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
             external_data=False,
             verbose=False,
         )
-    # The origin of each node holds paths of this machine.
+    # The metadata of each node holds paths of this machine.
     model = onnx.load(folder / "model.onnx")
     for part in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, model.graph):
         part.ClearField("metadata_props")
@@ -106,23 +106,25 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
         for number, (name, path) in enumerate(MODULES.items())
     ]
-    reading: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
+    transformer_config: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
-        reading["model_args"] = {"add_pooling_layer": False}  # without it, transformers adds an untrained one
+        transformer_config["model_args"] = {
+            "add_pooling_layer": False
+        }  # without it, transformers adds an untrained one
     hidden = plain.hidden
     dim = plain.projection.out_features
     pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
     dense = {"in_features": hidden, "out_features": dim, "bias": True}
     _save_json(folder / "modules.json", modules)
-    _save_json(folder / "sentence_bert_config.json", reading)
+    _save_json(folder / "sentence_bert_config.json", transformer_config)
     _save_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": hidden, **pooling})
     _save_json(folder / "2_Dense" / "config.json", dense | {"activation_function": "torch.nn.modules.linear.Identity"})
-    # Numbers of a pooled vector that are not used get weights of zero: no module cuts vectors before a projection.
+    # Unused dimensions of a pooled vector get zero weights: no module truncates vectors before a projection.
     weight = torch.zeros(dim, hidden)
     weight[:, : plain.features] = plain.projection.weight.detach()
     weights = {"linear.weight": weight, "linear.bias": plain.projection.bias.detach().contiguous()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
-    # safetensors makes its files readable for their owner alone.
+    # safetensors makes its files readable only by their owner.
     for path in folder.rglob("*.safetensors"):
         path.chmod(folder.stat().st_mode & 0o666)
 
@@ -136,7 +138,7 @@ FORMATS = {
 
 
 def find_format(name: str) -> Format:
-    """The format of a name.
+    """Finds a format by its name.
 
     Raises:
         ValueError: If the name is unknown, or a package that the format needs is not installed.
@@ -162,7 +164,7 @@ def some_texts(texts: list[str]) -> list[str]:
 
 
 def largest_difference(vectors: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference between the numbers of two sets of vectors ``(N, D)``.
+    """The largest absolute difference between two sets of vectors ``(N, D)``.
 
     Raises:
         ValueError: If it is more than ``TOLERANCE``, or not a number.
@@ -201,14 +203,14 @@ class _UnitVectors(nn.Module):
 def _silenced() -> Iterator[None]:
     """Hides the exporter's warnings about optional packages and unused names."""
     logger = logging.getLogger("torch.onnx")
-    before = logger.level
+    previous_level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(previous_level)
 
 
 def _write_common(folder: Path, encoder: LoadedEncoder) -> TextEncoder:
@@ -220,7 +222,7 @@ def _write_common(folder: Path, encoder: LoadedEncoder) -> TextEncoder:
     tokenizer.save_pretrained(folder)
     config: dict[str, object] = {"similarity_fn_name": "cosine"}
     if encoder.prefix:
-        # Where sentence-transformers looks for it, as the prompt of queries and documents.
+        # sentence-transformers reads it from here, as the prompt of queries and documents.
         prompts = {"query": encoder.prefix, "document": encoder.prefix}
         config |= {"prompts": prompts, "default_prompt_name": "document"}
     _save_json(folder / PROMPTS, config)

@@ -1,4 +1,4 @@
-"""An encoder that the user of the Python API brings: any object that turns texts into vectors."""
+"""An encoder that the user of the Python API passes: any object that encodes texts as vectors."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,10 +15,10 @@ PROBE_TOLERANCE = 0.02  # other hardware and batch sizes round differently, othe
 
 @runtime_checkable
 class TextEncoding(Protocol):
-    """What turns N texts into vectors, ``(N, D)``; a model of sentence-transformers is one."""
+    """An object that encodes N texts as vectors, ``(N, D)``, such as a model of sentence-transformers."""
 
     def encode(self, sentences: list[str], /) -> Any:
-        """Vectors of N texts: an array, or what ``numpy.asarray`` makes one of."""
+        """Vectors of N texts: an array, or an object that ``numpy.asarray`` converts to one."""
         ...
 
 
@@ -38,14 +38,14 @@ class GivenEncoder:
         self.given = given
         self.name = type(given).__name__
         self.tokenizer: Any = SimpleNamespace(is_fast=False, name_or_path=self.name)
-        # What other code sets on an encoder of gedbd; nothing is read here.
+        # Attributes that other code sets on encoders; they have no effect here.
         self.backend: Any = SimpleNamespace(calibrated=False)
         self.cache_dir: Any = None
         self.calibration: list[str] | None = None
         self.is_trained = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "GivenEncoder":
-        # Hydra copies configurations; the model is not one.
+        # Hydra copies configurations, but must not copy the model.
         return self
 
     @property
@@ -58,7 +58,7 @@ class GivenEncoder:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What is stored in place of the object, to recognize it by: its name, and the beginning of one vector."""
+        """The settings stored instead of the object, to recognize it: its name, and the beginning of one vector."""
         probe = self.encode([PROBE])[0]
         numbers = [round(float(number), 3) for number in probe[:PROBE_NUMBERS]]
         return {"_target_": TARGET, "name": self.name, "dim": len(probe), "probe": numbers}
@@ -74,7 +74,7 @@ class GivenEncoder:
         """Vectors of N texts, ``(N, D)`` float32 unit rows; documents and queries alike.
 
         Raises:
-            ValueError: If the object returns something else than N rows of numbers.
+            ValueError: If the object does not return N rows of numbers.
         """
         vectors = np.asarray(self.given.encode(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.issubdtype(vectors.dtype, np.number):
@@ -94,12 +94,12 @@ class GivenEncoder:
         """Compares the object with the one whose settings are stored.
 
         Raises:
-            ValueError: If its vectors are others.
+            ValueError: If its vectors differ.
         """
         settings = self.settings
         probe = list(stored.get("probe", ()))
-        same = settings["dim"] == stored.get("dim") and len(probe) == len(settings["probe"])
-        if not same or not np.allclose(probe, settings["probe"], atol=PROBE_TOLERANCE):
+        is_same = settings["dim"] == stored.get("dim") and len(probe) == len(settings["probe"])
+        if not is_same or not np.allclose(probe, settings["probe"], atol=PROBE_TOLERANCE):
             raise ValueError(
                 f"{source} was encoded by another encoder, {stored.get('name')} of {stored.get('dim')} numbers: give"
                 " that one, or build the index again"
@@ -112,7 +112,7 @@ def is_given(settings: Mapping[str, Any]) -> bool:
 
 
 def refuse_given(name: str, **_: Any) -> NoReturn:
-    """Raises ValueError: commands cannot make an encoder that was an object in Python."""
+    """Raises ValueError: commands cannot create an encoder that was an object in Python."""
     raise ValueError(
         f"the encoder {name} was an object in Python, which a command cannot make: use gedbd.Index.open(..., encoder=)"
         " there, or build with an encoder by its name"

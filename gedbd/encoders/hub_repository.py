@@ -16,7 +16,7 @@ class HubRepository:
 
     Attributes:
         name: ``owner/name``.
-        address: Of its page.
+        address: Address of its page.
 
     Raises:
         ValueError: If the name is invalid, there is no token, or the hub does not answer or refuses the token.
@@ -32,7 +32,7 @@ class HubRepository:
         try:
             validate_repo_id(name)
         except HFValidationError as error:
-            raise ValueError(f"repo={name} is no name of a repository, such as owner/name: {_line(error)}") from error
+            raise ValueError(f"repo={name} is not a repository name, such as owner/name: {_line(error)}") from error
         token = get_token()
         if not token:
             raise ValueError(
@@ -43,28 +43,28 @@ class HubRepository:
         if problem is not None:
             raise ValueError(f"repo={name}: {problem}: export to a folder with to=folder out=...")
         self.api = HfApi(token=token)
-        with self._answering():
+        with self._hub_errors():
             account = self.api.whoami()["name"]
         if "/" not in name:
             self.name = f"{account}/{name}"
         self.address = f"{constants.ENDPOINT}/{self.name}"
 
     def create(self, license: str | None = None) -> None:
-        """Makes the repository, if there is none, and checks that an upload would be accepted.
+        """Creates the repository, if there is none, and checks that an upload would be accepted.
 
         Args:
             license: The hub's identifier of the licence that the model card names.
 
         Raises:
-            ValueError: If the hub refuses the licence or the repository, or one of the other visibility exists.
+            ValueError: If the hub refuses the licence or the repository, or it exists with the other visibility.
         """
         from huggingface_hub import ModelCard, ModelCardData
 
-        with self._answering():
+        with self._hub_errors():
             if license is not None:
                 ModelCard(f"---\n{ModelCardData(license=license).to_yaml()}\n---\n").validate()
             self.api.create_repo(self.name, private=not self.public, exist_ok=True)
-            # A repository that exists already may be another's, and keeps its visibility.
+            # An existing repository may belong to another account, and keeps its visibility.
             self.api.auth_check(self.name, write=True)
             is_private = bool(self.api.model_info(self.name).private)
         if is_private == self.public:
@@ -75,7 +75,7 @@ class HubRepository:
             )
 
     def upload(self, folder: Path) -> list[str]:
-        """Uploads all files of a folder; files of the repository that the folder does not have stay.
+        """Uploads all files of a folder; other files of the repository stay.
 
         Returns:
             The uploaded files, relative to the folder.
@@ -83,14 +83,14 @@ class HubRepository:
         Raises:
             ValueError: If the hub refuses them or does not answer.
         """
-        with self._answering():
+        with self._hub_errors():
             self.api.upload_folder(
                 repo_id=self.name, folder_path=folder, commit_message="Upload an encoder trained with gedbd"
             )
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def _hub_errors(self) -> Iterator[None]:
         """Turns errors of the hub's client into ValueErrors of one line."""
         # HTTPError is that of httpx or httpx2, whichever the installed version uses.
         from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]

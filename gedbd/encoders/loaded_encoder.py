@@ -204,7 +204,7 @@ def load_encoder(
         dim: See ``TextEncoder``.
         max_tokens: Maximum number of tokens of a text, including the prefix; at most that of the model.
         package: Python package with the same files, used instead of the hub if it is installed.
-        packaged_model: The model in the package, which is not used for another ``model``; None for any.
+        packaged_model: The model in the package; the package is not used for another ``model``. None for any model.
         sha256: Expected hash of the package's ``model.safetensors``.
         fine_tuning: Ignored; the configuration reads defaults of training options from it, such as ``optimizer.lr``.
         backend: See ``LoadedEncoder``.
@@ -272,7 +272,7 @@ def encoder_option(name: str, value: object) -> str:
 def check_prefix(prefix: object) -> None:
     """Raises ValueError if a prefix is not a string."""
     if prefix is not None and not isinstance(prefix, str):
-        raise ValueError(f"encoder.prefix={prefix} must be a text: write it in quotes, \"encoder.prefix='query: '\"")
+        raise ValueError(f"encoder.prefix={prefix} must be a string: write it in quotes, \"encoder.prefix='query: '\"")
 
 
 def calibration_texts(texts: list[str]) -> list[str]:

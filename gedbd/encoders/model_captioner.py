@@ -28,7 +28,7 @@ TILE = 32  # pixels
 PATCH = 8
 SHRINK = 2
 MAX_SIDE = 2 * TILE
-TILES_A_SIDE = 6
+TILES_PER_SIDE = 6
 CHAT = (
     "{% for message in messages %}{{ message['role'] }}:{% for part in message['content'] %}"
     "{{ '<image>' if part['type'] == 'image' else part['text'] }}{% endfor %}<end_of_utterance>\n{% endfor %}"
@@ -44,7 +44,7 @@ class ModelCaptioner:
         model: A model that continues a text with images in it.
         processor: The processor of the model; a chat template, if it has one, is applied to the prompt.
         prompt: The question about each image.
-        max_new_tokens: Length that answers are cut to.
+        max_new_tokens: Maximum number of tokens of an answer.
     """
 
     def __init__(self, model: PreTrainedModel, processor: ProcessorMixin, prompt: str, max_new_tokens: int) -> None:
@@ -67,8 +67,8 @@ class ModelCaptioner:
     def key(self) -> str:
         """A hash of everything but the image that a caption depends on."""
         images = json.loads(self.pipe.processor.image_processor.to_json_string())
-        about = [fingerprint(self.pipe.model), self.text, self.max_new_tokens, images]
-        return hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
+        settings = [fingerprint(self.pipe.model), self.text, self.max_new_tokens, images]
+        return hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()
 
     def announce(self, count: int) -> str:
         """Empty: no image leaves this machine."""
@@ -95,10 +95,10 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
         prompt: The question about each image.
-        max_new_tokens: Length that answers are cut to.
+        max_new_tokens: Maximum number of tokens of an answer.
 
     Raises:
-        ValueError: If the model is not available, is of another kind, or needs a package that is not installed.
+        ValueError: If the model is not available, is no vision-language model, or needs a missing package.
     """
     _check(prompt)
     # CPUs without matrix units are slow in the half precision that weights are published in.
@@ -119,7 +119,7 @@ def load_tiny_captioner(
 
 def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any, PreTrainedModel]:
     """Processor and model; nothing that their files name is run or fetched, see ``gedbd.encoders.pretrained``."""
-    # One small file: without access to the hub, this fails soonest.
+    # A small file first: without access to the hub, this fails at once.
     config = AutoConfig.from_pretrained(model, trust_remote_code=False, local_files_only=local)
     config._attn_implementation = None
     processor = AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
@@ -137,9 +137,9 @@ def _check(prompt: str) -> None:
 
 
 def tiny_processor() -> Idefics3Processor:
-    """Cuts images into at most two by two tiles of 32 pixels, and texts into the word pieces of ``tiny_tokenizer``."""
+    """A processor of images, as at most two by two tiles of 32 pixels, and of texts, by ``tiny_tokenizer``."""
     tokenizer = tiny_tokenizer()
-    positions = range(1, TILES_A_SIDE + 1)
+    positions = range(1, TILES_PER_SIDE + 1)
     marks = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>"]
     marks += [f"<row_{row}_col_{column}>" for row in positions for column in positions]
     tokenizer.add_special_tokens({"additional_special_tokens": marks})

@@ -90,7 +90,7 @@ class TagEncoder:
 
     Args:
         min_jaccard: See ``build_tag_network``.
-        dim: Dimensions of a vector.
+        dim: Dimension of a vector.
         p: Return parameter of node2vec.
         q: In-out parameter of node2vec.
         walks: Number of walks from each tag.
@@ -128,7 +128,7 @@ class TagEncoder:
         """
         self.network_ = build_tag_network(tags, self.min_jaccard)
         self.vectors_ = self.learn(self.network_)
-        # A stable sort of alphabetical tags: rank 0 is the most frequent tag, the first in the alphabet of equal ones.
+        # A stable sort of alphabetical tags: rank 0 is the most frequent tag, and ties are in alphabetical order.
         order = np.argsort(-self.network_.counts, kind="stable")
         self._tag_of_rank = order
         self._rank_of_tag = {self.network_.tags[number]: rank for rank, number in enumerate(order)}
@@ -211,7 +211,7 @@ class TagEncoder:
         if isolated:
             warnings.append(f"{isolated:,} {total} have no edge in the tag network: their vectors are random")
         if rare:
-            warnings.append(f"{rare:,} {total} occur less than tags.min_count={self.min_count} times in the walks")
+            warnings.append(f"{rare:,} {total} occur fewer than tags.min_count={self.min_count} times in the walks")
         return tuple(warnings)
 
 

@@ -39,8 +39,8 @@ class OpenVino:
     Args:
         precision: ``float32``, ``bfloat16``, or ``int8``: matrix products of 8-bit integers, whose ranges nncf fits to
             the calibration texts; everything else is float32.
-        cache_dir: Folder of int8 models, made if absent; the same weights and texts are quantised once. The other
-            precisions need none.
+        cache_dir: Folder of int8 models, created if absent; the same weights and texts are quantised once. The other
+            precisions do not use it.
 
     Raises:
         ValueError: If the precision is unknown, OpenVINO is not installed, or the CPU has no bfloat16.
@@ -64,7 +64,7 @@ class OpenVino:
         self.calibrated = precision == "int8"
 
     def prepare(self, encoder: TextEncoder, calibration: TokenTable | None) -> "PreparedOpenVino":
-        """The encoder, converted, and quantised if necessary, with the first batch."""
+        """Prepares an encoder; the first batch converts it and, if necessary, quantises it."""
         return PreparedOpenVino(encoder, calibration, self.precision, self.folder)
 
 
@@ -82,9 +82,9 @@ class PreparedOpenVino:
         if precision == "int8":
             assert calibration is not None
             # All that the quantised numbers depend on.
-            made_of = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
-            made_of += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
-            self.key += f"-{hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()}"
+            key_parts = [fingerprint(encoder.backbone), encoder.pooling, version("openvino"), version("nncf")]
+            key_parts += [hashlib.blake2b(part.tobytes()).hexdigest() for part in (calibration.ids, calibration.starts)]
+            self.key += f"-{hashlib.blake2b(json.dumps(key_parts).encode(), digest_size=8).hexdigest()}"
 
     def encode(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[np.ndarray]:
         """The vectors of each batch, in order. A single batch uses all threads; several batches run in parallel."""
@@ -100,19 +100,19 @@ class PreparedOpenVino:
 
         if self.precision != "int8":
             return convert(self.encoder)
-        kept = self.folder / self.key
-        if not kept.is_dir():
+        model_folder = self.folder / self.key
+        if not model_folder.is_dir():
             assert self.calibration is not None
             model = quantise(convert(self.encoder), self.calibration)
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                with whole_folder(kept) as fresh:
+                with whole_folder(model_folder) as unfinished:
                     # By default OpenVINO halves the precision of stored weights.
-                    ov.save_model(model, fresh / "model.xml", compress_to_fp16=False)
+                    ov.save_model(model, unfinished / "model.xml", compress_to_fp16=False)
             except OSError:  # of two processes that write at once, the first one's files stay
-                if not kept.is_dir():
+                if not model_folder.is_dir():
                     raise
-        return ov.Core().read_model(kept / "model.xml")
+        return ov.Core().read_model(model_folder / "model.xml")
 
 
 class _Pooled(nn.Module):
@@ -122,8 +122,8 @@ class _Pooled(nn.Module):
         super().__init__()
         self.encoder = padded_copy(encoder)
         # OpenVINO turns the mask of fused attention into scores of minus infinity. Padding beyond a sliding window, as
-        # ModernBERT has, then sees no token: its vector is not a number, which spreads to the text. The plain
-        # implementation has the smallest finite number instead.
+        # ModernBERT has, then sees no token: its vector is not a number, which spreads to the text. The eager
+        # implementation uses the smallest finite number instead.
         if hasattr(encoder.backbone.config, "sliding_window"):
             self.encoder.backbone.set_attn_implementation("eager")
 

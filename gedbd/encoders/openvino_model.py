@@ -23,7 +23,7 @@ class OpenVinoModel:
     Args:
         model: ``(U, L), (U, L) -> (U, hidden)`` for any U and L: token ids, attention mask, pooled vectors.
         precision: ``float32`` or ``bfloat16``; ``int8`` for a model that was quantised.
-        num_threads: Number of threads; 0 for one for each core.
+        num_threads: Number of threads; 0 for one per core.
         max_tokens: Length of the longest text that the model has positions for; None if it has no limit.
     """
 
@@ -79,7 +79,7 @@ class OpenVinoModel:
         return length if self.max_tokens is None or length <= self.max_tokens else 0
 
     def _encode_one(self, input_ids: np.ndarray, attention_mask: np.ndarray, length: int) -> np.ndarray:
-        """Encodes one text by a model of fixed shape: where shapes are free, each new length takes up to twice as long.
+        """Encodes one text by a model of fixed shape: with dynamic shapes, each new length takes up to twice as long.
 
         Returns:
             ``(1, hidden)``.
@@ -99,7 +99,7 @@ class OpenVinoModel:
             "PERFORMANCE_HINT": hint,
             "INFERENCE_PRECISION_HINT": PRECISIONS[self.precision],
             "INFERENCE_NUM_THREADS": self.num_threads,
-            # Threads that are tied to a core each wait for whatever else runs there, such as other searches.
+            # Pinned threads wait for whatever else runs on their core, such as other searches.
             "ENABLE_CPU_PINNING": False,
         }
         return ov.Core().compile_model(model, "CPU", settings)
@@ -114,7 +114,7 @@ def has_bfloat16() -> bool:
 
 
 def import_openvino() -> Any:
-    """The package ``openvino``: it reports its first import in a process, and this one sends no report."""
+    """Imports ``openvino`` without the usage report that its first import in a process sends."""
     with telemetry_disabled():
         import openvino
     return openvino
@@ -122,7 +122,7 @@ def import_openvino() -> Any:
 
 @contextmanager
 def telemetry_disabled() -> Iterator[None]:
-    """Disables the usage reports of openvino and nncf, which they do not send from continuous integration."""
+    """Disables the usage reports of openvino and nncf, which send none if ``CI`` is set."""
     before = os.environ.get("CI")
     os.environ["CI"] = "true"
     try:

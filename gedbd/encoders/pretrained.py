@@ -40,7 +40,7 @@ from gedbd.io.console import first_line
 from gedbd.io.files import CONF_DIR
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-USUAL_MAX_TOKENS = 256  # for a model whose files give no length; the time grows with it
+USUAL_MAX_TOKENS = 256  # for a model whose files give no length; encoding time grows with it
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 HUB_TIMEOUT_S = 5
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
@@ -57,7 +57,7 @@ def tiny_vocabulary() -> tuple[str, ...]:
     text = " ".join(demo["Title"]) + " " + " ".join(demo["Description"])
     counts = Counter(re.findall(r"[a-z]{2,}", text.lower()))
     frequent = [word for word, count in counts.items() if count > 1]
-    # Ties are broken by the alphabet, so that the vocabulary is the same on every machine.
+    # Ties are broken alphabetically, so that the vocabulary is the same on every machine.
     words = sorted(frequent, key=lambda word: (-counts[word], word))
     characters = [c for c in printable.lower() if not c.isspace()]
     return tuple(dict.fromkeys([*SPECIAL, *characters, *(f"##{c}" for c in characters), *words]))
@@ -132,7 +132,7 @@ def load_pretrained(
     For the arguments see ``load_encoder``.
 
     Raises:
-        ValueError: If the weights are missing or not the expected ones, or the model has no ``max_tokens`` positions.
+        ValueError: If the weights are missing or unexpected, or the model has fewer than ``max_tokens`` positions.
     """
     source = _packaged_weights(package, sha256) or model
     if _is_path(source) and not Path(source).is_dir():
@@ -220,10 +220,10 @@ def check_hub(section: str, name: str, model: str) -> None:
     if reason is None:
         return
     folder = model.rpartition("/")[2]
-    ready = f"; without a download: encoder={' or '.join(encoders_at_hand())}" if section == "encoder" else ""
+    hint = f"; without a download: encoder={' or '.join(encoders_at_hand())}" if section == "encoder" else ""
     raise _NoHubError(
         f"{section}={name}: {model} is not on this machine, neither a folder nor a download, and {reason}: run `hf"
-        f" download {model} --local-dir {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{ready}"
+        f" download {model} --local-dir {folder}` elsewhere, copy the folder, and set {section}.model=./{folder}{hint}"
     )
 
 
@@ -339,14 +339,14 @@ def _packaged_weights(package: str | None, sha256: str | None) -> str | None:
 
 
 def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
-    """The options for ``load_encoder`` to load a model.
+    """The options of ``load_encoder`` for a model.
 
     Pooling and length come from the files of sentence-transformers, by default mean pooling and 256 tokens. Size and
     prefix come from the files of an exported encoder.
 
     Args:
         model: A folder with ``config.json``, or a name on the Hugging Face hub.
-        max_tokens: Maximum number of tokens of a text; None for that of the model.
+        max_tokens: Maximum number of tokens of a text; None for the model's own.
 
     Raises:
         ValueError: If there is no such model, or gedbd does not support its layers or pooling.
@@ -358,10 +358,10 @@ def model_options(model: str, max_tokens: int | None = None) -> dict[str, Any]:
         raise ValueError(f"{model}: its config.json is missing, or names no hidden_size: it is not a text encoder")
     projection = read_projection(model, local=False)
     known = KNOWN_MODULES if projection is None else (*KNOWN_MODULES, *PROJECTED)
-    other = [kind for kind in _module_kinds(model) if kind not in known]
-    if other:
+    extra = [kind for kind in _module_kinds(model) if kind not in known]
+    if extra:
         raise ValueError(
-            f"{model} has a layer {other[0]}, which gedbd does not support: load it with sentence-transformers, and"
+            f"{model} has a layer {extra[0]}, which gedbd does not support: load it with sentence-transformers, and"
             " pass the model object as the encoder"
         )
     lengths = _read_json(model, "sentence_bert_config.json") or {}

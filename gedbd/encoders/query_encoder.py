@@ -27,7 +27,7 @@ from gedbd.text.tokens import StoredTokenizer, tokenize
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
-ABOUT = "encoder.json"
+METADATA_FILE = "encoder.json"
 MODEL = "model.xml"
 TOKENIZER = "tokenizer.json"
 PROJECTION = "projection.npz"
@@ -50,28 +50,28 @@ class QueryEncoder:
     def __init__(self, folder: Path) -> None:
         ov = import_openvino()
 
-        about = read_object(folder / ABOUT, "sha256", "precision", "prefix", "max_positions", *SIZES)
-        self.dim: int = about["dim"]
-        self.max_tokens: int = about["max_tokens"]
-        self.text_tokens: int = about["max_tokens"] - about["prefix_tokens"]
-        self.prefix: str = about["prefix"]
-        self._features: int = about["features"]
+        metadata = read_object(folder / METADATA_FILE, "sha256", "precision", "prefix", "max_positions", *SIZES)
+        self.dim: int = metadata["dim"]
+        self.max_tokens: int = metadata["max_tokens"]
+        self.text_tokens: int = metadata["max_tokens"] - metadata["prefix_tokens"]
+        self.prefix: str = metadata["prefix"]
+        self._features: int = metadata["features"]
         self._projection: tuple[np.ndarray, np.ndarray] | None = None
         with ThreadPoolExecutor(1) as thread:
             # Hashing lets other threads run: the model is read meanwhile.
-            sums = thread.submit(lambda: {name: checksum(folder / name) for name in about["sha256"]})
+            sums = thread.submit(lambda: {name: checksum(folder / name) for name in metadata["sha256"]})
             model = ov.Core().read_model(folder / MODEL)
-            self.tokenizer = StoredTokenizer(folder / TOKENIZER, about["pad_token_id"], about["tokenizer"])
-            if PROJECTION in about["sha256"]:
+            self.tokenizer = StoredTokenizer(folder / TOKENIZER, metadata["pad_token_id"], metadata["tokenizer"])
+            if PROJECTION in metadata["sha256"]:
                 with np.load(folder / PROJECTION, allow_pickle=False) as arrays:
                     self._projection = (arrays["weight"], arrays["bias"])
-            wrong = [name for name, digest in sums.result().items() if digest != about["sha256"][name]]
-        if wrong:
-            raise ValueError(f"{wrong[0]} differs from its checksum")
+            mismatched = [name for name, digest in sums.result().items() if digest != metadata["sha256"][name]]
+        if mismatched:
+            raise ValueError(f"{mismatched[0]} differs from its checksum")
         num_threads = 0  # one for each core, unless OMP_NUM_THREADS, which PyTorch follows too, is a number
         with suppress(ValueError):
             num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
-        self._model = OpenVinoModel(model, about["precision"], num_threads, about["max_positions"])
+        self._model = OpenVinoModel(model, metadata["precision"], num_threads, metadata["max_positions"])
 
     def prepare(self) -> None:
         """Does nothing: the model is compiled for the length of a query when there is one."""
@@ -82,9 +82,9 @@ class QueryEncoder:
         """``(N, D)`` float32 unit rows of N texts; the other arguments are those of ``LoadedEncoder.encode``."""
         pooled: list[np.ndarray] = []
         for start in range(0, len(texts), QUERIES_AT_ONCE):
-            part = [self.prefix + text for text in texts[start : start + QUERIES_AT_ONCE]]
-            tokens = tokenize(part, self.tokenizer, self.max_tokens)
-            pooled.extend(self._model.encode([tokens.padded(np.arange(len(part)))]))
+            chunk = [self.prefix + text for text in texts[start : start + QUERIES_AT_ONCE]]
+            tokens = tokenize(chunk, self.tokenizer, self.max_tokens)
+            pooled.extend(self._model.encode([tokens.padded(np.arange(len(chunk)))]))
         vectors = np.concatenate(pooled)[:, : self._features]
         if self._projection is not None:
             weight, bias = self._projection
@@ -119,15 +119,15 @@ def stored_query_encoder(
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             reason = str(error).partition("\n")[0]
         if read_only:
-            unusable = "%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s"
-            log.warning(unusable, encoder_folder, reason)
+            message = "%s cannot be used, so PyTorch is loaded; gedbd search writes it again: %s"
+            log.warning(message, encoder_folder, reason)
             return load()
         log.warning("%s is damaged and is written again: %s", encoder_folder, reason)
         shutil.rmtree(encoder_folder, ignore_errors=True)
     original = load()
     from gedbd.encoders.backend import CONVERTIBLE  # it imports PyTorch
 
-    # OpenVINO must be tested with the architecture, and the tokenizer be a file of its own.
+    # The architecture must be tested with OpenVINO, and the tokenizer must fit into one file.
     if original.model.backbone.config.model_type not in CONVERTIBLE or not original.tokenizer.is_fast:
         return original
     try:
@@ -150,7 +150,7 @@ def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) 
     from gedbd.encoders.pretrained import max_positions
 
     model = encoder.model
-    about: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "precision": precision,
         "prefix": encoder.prefix,
         "prefix_tokens": encoder.prefix_tokens,
@@ -163,16 +163,16 @@ def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) 
     }
     folder.parent.mkdir(0o700, parents=True, exist_ok=True)
     try:
-        with whole_folder(folder) as fresh:
+        with whole_folder(folder) as unfinished:
             # By default OpenVINO halves the precision of stored weights.
-            ov.save_model(convert(model), fresh / MODEL, compress_to_fp16=False)
+            ov.save_model(convert(model), unfinished / MODEL, compress_to_fp16=False)
             tokenizer: Any = encoder.tokenizer
-            tokenizer.backend_tokenizer.save(str(fresh / TOKENIZER))
+            tokenizer.backend_tokenizer.save(str(unfinished / TOKENIZER))
             if encoder.is_trained:
                 weight, bias = (part.detach().numpy() for part in (model.projection.weight, model.projection.bias))
-                np.savez(fresh / PROJECTION, weight=weight, bias=bias)
-            about["sha256"] = {file.name: checksum(file) for file in sorted(fresh.iterdir())}
-            (fresh / ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
+                np.savez(unfinished / PROJECTION, weight=weight, bias=bias)
+            metadata["sha256"] = {file.name: checksum(file) for file in sorted(unfinished.iterdir())}
+            (unfinished / METADATA_FILE).write_text(json.dumps(metadata, indent=2), encoding="utf-8")
     except OSError:  # of two processes that write at once, the first one's files stay
         if not folder.is_dir():
             raise

@@ -1,6 +1,6 @@
 """The Ray backend: many machines, for large corpora.
 
-Vectors of finished batches are stored in the cache, so that an interrupted run continues where it was. Ray Data
+Vectors of finished batches are stored in the cache, so that an interrupted run continues where it stopped. Ray Data
 distributes the batches and repeats those of a worker that died.
 """
 
@@ -50,8 +50,8 @@ class Ray:
         if find_spec("ray") is None:
             raise ValueError("backend: ray is not installed: pip install 'gedbd[ray]', or backend=torch")
         if workers < 1 or cpus < 1 or gpus not in (0, 1):
-            asked = f"backend.workers={workers}, backend.cpus={cpus}, backend.gpus={gpus}"
-            raise ValueError(f"{asked}: set 1 or more workers and CPUs per worker, and 0 or 1 GPUs")
+            options = f"backend.workers={workers}, backend.cpus={cpus}, backend.gpus={gpus}"
+            raise ValueError(f"{options}: set 1 or more workers and CPUs per worker, and 0 or 1 GPUs")
         if address is not None and address.startswith("ray://"):
             raise ValueError(
                 f"backend.address={address}: Ray Data must run on a machine of the cluster: set it to auto there"
@@ -73,9 +73,9 @@ class Ray:
         join(self.address, self.workers * self.cpus)
         resources = ray.cluster_resources()
         if resources.get("CPU", 0) < self.cpus or resources.get("GPU", 0) < self.gpus:
-            asked = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
-            has = f"{resources.get('CPU', 0):.0f} cores and {resources.get('GPU', 0):.0f} GPUs"
-            raise ValueError(f"{asked}: the cluster has {has}, which is too few for a single worker")
+            options = f"backend.cpus={self.cpus}, backend.gpus={self.gpus}"
+            available = f"{resources.get('CPU', 0):.0f} cores and {resources.get('GPU', 0):.0f} GPUs"
+            raise ValueError(f"{options}: the cluster has {available}, which is too few for a single worker")
         precision = self.torch.precision
         on_gpu = bool(self.gpus)
         backend = self.torch if on_gpu or openvino_obstacle(encoder, precision) else OpenVino(precision)
@@ -86,7 +86,7 @@ class PreparedRay:
     """Encodes in the order of the batches; see ``PreparedBackend``.
 
     In float32 it shares the cached vectors of PyTorch, which differ by rounding at most. All batches are in
-    Ray's object store at once, five bytes a token; it spills to disk.
+    Ray's object store at once, five bytes per token; it spills to disk.
     """
 
     def __init__(self, encoder: TextEncoder, backend: Torch | OpenVino, settings: Ray) -> None:
@@ -137,7 +137,7 @@ class RayWorker:
 
 
 def join(address: str | None, cores: int) -> None:
-    """Joins a Ray cluster, or starts one on this machine, once in a process.
+    """Joins a Ray cluster, or starts one on this machine, once per process.
 
     Raises:
         ValueError: If no cluster answers at the address.

@@ -60,13 +60,13 @@ class TextEncoder(nn.Module):
         backbone: A pretrained encoder that returns ``last_hidden_state``.
         pooling: ``cls`` takes the first token (the paper), ``mean`` averages the tokens that are not padding.
         dim: Size D of the projection.
-        truncate_dim: How many of the first numbers of a pooled vector are used, for encoders that were trained for it
+        truncate_dim: Number of leading dimensions of a pooled vector to use, for encoders that were trained for it
             (Kusupati et al., "Matryoshka Representation Learning", 2022); None for all.
 
     Attributes:
         hidden: Size of the backbone's vectors.
         features: Size d of the pooled vectors that are used.
-        chunk_tokens: If set, texts are encoded in chunks of at most so many tokens, and the activations of each chunk
+        chunk_tokens: If set, texts are encoded in chunks of at most this many tokens, and the activations of each chunk
             are computed again for its gradient. This is gradient caching (Gao et al., "Scaling Deep Contrastive
             Learning Batch Size under Memory Limited Setup", 2021), implemented with checkpoints.
     """
@@ -91,7 +91,7 @@ class TextEncoder(nn.Module):
         nn.init.zeros_(self.projection.bias)
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """One whole vector for each text, before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
+        """One untruncated vector for each text, before the projection: ``(U, L), (U, L) -> (U, hidden)`` float32.
 
         Padding is removed where the architecture allows it.
         """
@@ -161,7 +161,7 @@ def padded_copy(encoder: TextEncoder) -> TextEncoder:
 def pack(input_ids: Tensor, attention_mask: Tensor) -> Packed:
     """Removes the padding from ``(U, L)`` tokens that are padded on the right."""
     lengths, order = attention_mask.sum(1).sort(stable=True)
-    on_host = lengths.tolist()  # a GPU is waited for here alone: all sizes below follow from the lengths
+    on_host = lengths.tolist()  # the only wait for a GPU: all sizes below follow from the lengths
     total = sum(on_host)
     text = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths, output_size=total)
     # Texts of 2 and 3 tokens: text is 0, 0, 1, 1, 1, and positions are 0, 1, 0, 1, 2.
@@ -210,10 +210,10 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Attention inside each text, with the signature of transformers: ``(1, heads, T, d) x 3 -> (1, T, heads, d)``."""
     assert buckets is not None
-    sides = [side[0].transpose(0, 1) for side in (query, key, value)]
+    inputs = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
     attended = []
     for bucket in buckets:
-        q, k, v = (_spread(side[bucket.start : bucket.stop], bucket) for side in sides)
+        q, k, v = (_spread(tensor[bucket.start : bucket.stop], bucket) for tensor in inputs)
         out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
         flat = out.transpose(1, 2).reshape(-1, *out.shape[1:2], out.shape[3])
         attended.append(flat if bucket.places is None else flat[bucket.places])

@@ -240,7 +240,7 @@ class RetrievalSystem(TrainingSystem):
         return GRID
 
     def on_train_epoch_start(self) -> None:
-        """Clears what the last epoch collected."""
+        """Clears the predictions of the last epoch."""
         self.losses = []
 
     def log_epoch_loss(self) -> None:

@@ -1,4 +1,4 @@
-"""Arrays and facts about them in one Arrow IPC file, which is mapped into memory when it is read."""
+"""Arrays and JSON metadata in one Arrow IPC file, which is mapped into memory when it is read."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ HEADER = b"gedbd"  # of the metadata, which is JSON
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
-    """Writes a file, which gets its name last: one that is there is complete.
+    """Writes a file atomically: a file of this name is complete.
 
     Args:
         path: The file.
         arrays: Arrays of numbers, or of strings of dtype ``object``, by name.
-        facts: Anything that JSON can hold.
+        facts: Metadata, anything that JSON can hold.
 
     Raises:
         OSError: If it cannot be written.
@@ -41,7 +41,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[st
 
 
 def read_arrays(path: Path, check: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a file, which are read where they are used, and the facts.
+    """The arrays of a file, whose bytes are read when they are used, and the metadata.
 
     Args:
         path: The file.

@@ -22,7 +22,7 @@ def checksum(path: Path) -> str:
 
 
 def noted_checksums(path: Path) -> list[str]:
-    """The checksums noted for a file: one; two if a process was killed while it replaced the file; none in old runs."""
+    """The recorded checksums of a file: one; two after a process was killed while replacing it; none in old runs."""
     return [digest for digest, name in _lines(path.parent) if name == path.name]
 
 

@@ -167,7 +167,7 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
     """Prints a table with three decimals, unless ``json=true``.
 
     A table that is too wide for the terminal is transposed; if that is too wide too, each row is printed as a record,
-    one field a line.
+    one field per line.
     """
     if is_json_asked():
         return
@@ -187,7 +187,7 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
 
 
 def print_records(console: "Console", frame: "pd.DataFrame") -> None:
-    """Prints each row of a table of texts as a record, one nonempty field a line, with empty lines in between."""
+    """Prints each row of a table of texts as a record, one nonempty field per line, with empty lines in between."""
     width = max((len(_heading(name)) for name in frame), default=0)
     for position, row in enumerate(frame.to_dict("records")):
         if position:
@@ -239,7 +239,7 @@ def _describe(texts: "pd.Series") -> _Column:
 
 
 def _min_width(columns: Sequence[_Column]) -> int:
-    """The width of the table, with a blank between two columns."""
+    """The minimum width of the table, with a blank between two columns."""
     return sum(column.min_width for column in columns) + len(columns) - 1
 
 

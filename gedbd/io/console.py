@@ -35,7 +35,7 @@ UNIMPORTANT_WARNINGS = (
     ".*is_leaf.*",
     ".*sync_dist=True.*",  # metrics already cover the rows of all processes
     ".*exists and is not empty.*",
-    r".*module\(s\) in eval mode at the start of training.*",  # momentum twins stay in it
+    r".*module\(s\) in eval mode at the start of training.*",  # momentum encoders stay in it
 )
 MIN_ANNOUNCED_ITEMS = 100
 MIN_ANNOUNCED_BYTES = 10_000_000
@@ -95,7 +95,7 @@ def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
 
     Args:
         text: The text; line breaks become blanks.
-        signs: What is escaped outside code.
+        signs: The characters that are escaped outside code.
     """
     # Words end at backticks, so that code does not extend beyond its word.
     parts = WORDS.split(printable_line(text))
@@ -190,7 +190,7 @@ def cut_cells(text: str, width: int) -> str:
 
 
 def print_help(text: str) -> None:
-    """Prints a long text to standard output, and ignores a closed pipe, as of ``head``."""
+    """Prints a long text to standard output, and ignores a closed pipe, such as that of ``head``."""
     try:
         print(text, flush=True)
     except BrokenPipeError:

@@ -55,7 +55,7 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
             path.touch(mode=0o600)
     connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
     try:
-        # The default of some systems only. SQLite gives -wal and -shm the mode of the file.
+        # Only some systems enable it by default. SQLite gives -wal and -shm the mode of the file.
         connection.execute("PRAGMA secure_delete=ON")
     except sqlite3.DatabaseError:
         connection.close()
@@ -96,10 +96,10 @@ def replacing(path: Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    for other in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
-        process = other.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
+    for leftover in target.parent.glob(f"{glob_escape(_prefix(target))}*{UNFINISHED}*"):
+        process = leftover.name.removeprefix(_prefix(target)).partition(".")[0]  # <prefix>1234.part.csv: 1234
         if process.isdigit() and not _is_alive(int(process)):
-            other.unlink(missing_ok=True)
+            leftover.unlink(missing_ok=True)
     # The suffix stays: some libraries choose the format by it, others append theirs if it is missing.
     unfinished = target.with_name(f"{_prefix(target)}{os.getpid()}{UNFINISHED}{target.suffix}")
     try:
@@ -125,10 +125,10 @@ def replacing(path: Path) -> Iterator[Path]:
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yields a temporary folder that is renamed to ``folder`` at the end, or deleted after an error."""
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as temporary:
-        fresh = Path(temporary) / "fresh"
-        fresh.mkdir()
-        yield fresh
-        fresh.rename(folder)
+        unfinished = Path(temporary) / "fresh"
+        unfinished.mkdir()
+        yield unfinished
+        unfinished.rename(folder)
 
 
 def check_link(path: Path) -> None:
@@ -142,11 +142,11 @@ def check_link(path: Path) -> None:
     if os.name != "posix" or not path.is_symlink():
         return
     if path.lstat().st_uid not in (os.geteuid(), 0, path.parent.stat().st_uid):
-        raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another place")
+        raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another path")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces a text file as a whole, in UTF-8."""
+    """Replaces a text file atomically, in UTF-8."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
@@ -155,7 +155,7 @@ def read_object(path: Path, *needed: str) -> dict[str, Any]:
     """Reads a JSON object.
 
     Raises:
-        ValueError: If the file holds no such object; names the file.
+        ValueError: If the file holds no such object; the message names the file.
     """
     content = _read_json(path)
     if not isinstance(content, dict):

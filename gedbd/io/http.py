@@ -44,7 +44,7 @@ class AnswerTooLargeError(ValueError):
 class HttpSession:
     """Sends requests to one server only.
 
-    requests follows redirects to any host, and its timeout bounds each read, but not the whole answer. So the session
+    requests follows redirects to any host, and its timeout bounds each read, but not the whole response. So the session
     handles redirects and deadlines itself.
 
     Args:
@@ -129,9 +129,15 @@ class HttpSession:
         target = self.checked(url)
         for _ in range(MAX_REDIRECTS + 1):
             secrets = self.secrets if origin(target) == origin(self.base_url) else {}
-            sent = dict(headers or {}) | secrets
+            all_headers = dict(headers or {}) | secrets
             with self._session.request(
-                method, target, headers=sent, stream=True, allow_redirects=False, timeout=self.timeout_s, **content
+                method,
+                target,
+                headers=all_headers,
+                stream=True,
+                allow_redirects=False,
+                timeout=self.timeout_s,
+                **content,
             ) as response:
                 if not (follow and response.is_redirect):
                     yield response
@@ -154,7 +160,7 @@ class HttpSession:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Closes all connections after the time and raises requests.Timeout."""
+        """Closes all connections after ``seconds`` and raises requests.Timeout."""
         self._is_over = threading.Event()
         timer = threading.Timer(seconds, self.end)
         timer.daemon = True
@@ -201,11 +207,11 @@ class _TrackedAdapter(HTTPAdapter):
         self.connected = connected
         super().__init__(max_retries=max_retries)
 
-    def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
-        pool: Any = super().get_connection_with_tls_context(*args, **named)
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
         connected = self.connected
 
-        # Of the class's own: a session asks for its pool before each request.
+        # Subclasses the class attribute: the pool's own attribute would be subclassed again before each request.
         class Tracked(type(pool).ConnectionCls):  # type: ignore[misc]
             def connect(self) -> None:
                 super().connect()
@@ -280,12 +286,12 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 def check_same_server(url: str, asked: str, option: str, subdomains: bool = False) -> None:
     """Raises ValueError if a response leads from the address that the user named to another server.
 
-    From http to https of the same host, both on their usual ports, is no other server.
+    A change from http to https on the same host, both on their default ports, is allowed.
 
     Args:
-        url: Where it leads.
+        url: The address that it leads to.
         asked: The address that the user named.
-        option: What the address was set by, for the message.
+        option: The option that sets the address, for the message.
         subdomains: Whether https addresses of hosts below the named one are allowed, too: archives keep files there.
     """
     scheme, host, port = origin(url)

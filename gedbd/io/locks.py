@@ -37,7 +37,7 @@ def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[Non
     each other only if it supports ``flock`` between them, as NFS does with its lock service and many others do not.
 
     Args:
-        path: The lock file, made if absent; its folder exists.
+        path: The lock file, created if absent; its folder must exist.
         refusal: The beginning of the message, such as "index=my-index is served".
         nested: Whether a block in this process that holds the lock may take it again.
 
@@ -52,7 +52,7 @@ def sole_process(path: Path, refusal: str, nested: bool = False) -> Iterator[Non
         holder = "another process"
         with suppress(OSError):
             holder = owner.read_text(encoding="utf-8", errors="replace").strip() or holder
-        raise LockedError(f"{refusal} by {holder}: wait for its end or stop it, or give another folder") from None
+        raise LockedError(f"{refusal} by {holder}: wait until it ends, stop it, or choose another folder") from None
     try:
         started = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         # Not in the lock file: some versions of filelock empty that of another process. On a full disk nobody is named.

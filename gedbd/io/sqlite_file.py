@@ -1,4 +1,4 @@
-"""SQLite files of stores and caches, with errors of one line.
+"""SQLite files of stores and caches, with one-line errors.
 
 Errors of SQLite become ``StoreUnavailable``: the file is locked or damaged, its disk is full or read-only. A file that
 cannot be written is opened for reading.
@@ -37,7 +37,7 @@ class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store,
     """The file cannot be used at the moment.
 
     Attributes:
-        retry_after_s: Seconds after which another try may succeed.
+        retry_after_s: Seconds after which a retry may succeed.
     """
 
     def __init__(self, message: str, retry_after_s: int = 5) -> None:
@@ -122,7 +122,7 @@ class SqliteFile:
         self.refusal = "it is opened for reading only"
         wal = wal_path(self.path)
         if wal.exists() and self.path.with_name(f"{self.path.name}-shm").exists():
-            return self._connect("mode=ro", timeout_s)  # another process has made both, and may change the file
+            return self._connect("mode=ro", timeout_s)  # another process has created both, and may change the file
         if wal.exists() and wal.stat().st_size:
             raise StoreUnavailable(f"{wal} holds changes that are not in {self.path.name} yet: run gedbd search once")
         self._immutable_version = self._content_version()
@@ -189,7 +189,7 @@ class SqliteFile:
         Args:
             query: The query, with ``MARKS`` in place of the values.
             values: The values.
-            first: Values of the marks before them.
+            first: Values of the placeholders before them.
 
         Raises:
             StoreUnavailable: If the file cannot be used at the moment.

@@ -21,13 +21,13 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf", re.ASCII)
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Replaces a CSV file as a whole, without the table's index; no spreadsheet program runs a cell of it."""
+    """Replaces a CSV file atomically, without the table's index; spreadsheet programs run none of its cells."""
     with replacing(path) as unfinished:
         safe_cells(table).to_csv(unfinished, index=False)
 
 
 def write_latex(path: Path, table: pd.DataFrame, comment: str) -> None:
-    """Replaces a LaTeX file as a whole by a comment of one line and a table for booktabs, with three decimals."""
+    """Replaces a LaTeX file atomically by a one-line comment and a table for booktabs, with three decimals."""
     with replacing(path) as unfinished:
         unfinished.write_text(f"% {' '.join(comment.splitlines())}\n{latex(table)}", encoding="utf-8")
 
@@ -40,11 +40,11 @@ def latex(table: pd.DataFrame, alignment: str | None = None) -> str:
         alignment: A letter for each column, ``l`` or ``r``; None aligns numbers to the right.
     """
     escaped = table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="", column_format=alignment)
-    return escaped.replace("<", "$<$")  # pandas leaves it, and LaTeX's default font has another sign in its place
+    return escaped.replace("<", "$<$")  # pandas does not escape it, and LaTeX's default font shows another character
 
 
 def write_parquet(path: Path, table: pd.DataFrame) -> None:
-    """Replaces a Parquet file as a whole, without the table's index."""
+    """Replaces a Parquet file atomically, without the table's index."""
     with replacing(path) as unfinished:
         table.to_parquet(unfinished, index=False)
 
@@ -53,8 +53,8 @@ def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
     """Reads a CSV table that a command has written.
 
     Raises:
-        ValueError: If rows are missing or truncated, or a column is missing or holds no numbers; names the file, and
-            the row as the line number of a text editor.
+        ValueError: If rows are missing or truncated, or a column is missing or holds no numbers; the message names the
+            file, and as the row the line number of a text editor.
     """
     _check_rows(path)
     try:
@@ -64,9 +64,9 @@ def read_csv(path: Path, *numbers: str) -> pd.DataFrame:
     for name in numbers:
         if name not in table:
             raise ValueError(f"{path} is damaged: it has no column {name!r}")
-        wrong = pd.to_numeric(table[name], errors="coerce").isna() & table[name].notna()
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())  # row 0 is in line 2, below the header
+        is_invalid = pd.to_numeric(table[name], errors="coerce").isna() & table[name].notna()
+        if is_invalid.any():
+            row = int(is_invalid.to_numpy().argmax())  # row 0 is in line 2, below the header
             raise ValueError(f"{path}, row {row + 2}: {name} is {table[name][row]!r}, not a number")
     return table
 
@@ -101,19 +101,19 @@ def _check_rows(path: Path) -> None:
 
 
 def safe_cell(value: object) -> object:
-    """Puts an apostrophe in front of a text that would be run; other values do not change.
+    """Puts an apostrophe before a text that a spreadsheet program would run; other values do not change.
 
     Carriage returns become line feeds: pandas does not quote them, so that they could end a row.
     """
     if not isinstance(value, str):
         return value
     text = value.replace("\r\n", "\n").replace("\r", "\n")
-    return f"{APOSTROPHE}{text}" if _is_run(text) else text
+    return f"{APOSTROPHE}{text}" if _is_formula(text) else text
 
 
 def plain_cell(text: str) -> str:
     """The inverse of ``safe_cell``, except for carriage returns."""
-    return text[1:] if text.startswith(APOSTROPHE) and _is_run(text[1:]) else text
+    return text[1:] if text.startswith(APOSTROPHE) and _is_formula(text[1:]) else text
 
 
 def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -124,7 +124,7 @@ def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
         if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)):
             values = list(column)
             texts = [value for value in values if isinstance(value, str)]
-            # Numbers in texts, such as the options of a sweep, are no formulas.
+            # Texts that are numbers, such as the options of a sweep, are not formulas.
             if not texts or not all(NUMBER.fullmatch(text) for text in texts):
                 values = [safe_cell(value) for value in values]
             safe.isetitem(column_number, pd.Series(values, dtype=object).array)
@@ -143,8 +143,8 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
     return plain
 
 
-def _is_run(text: str) -> bool:
-    """Whether a text begins like a formula, behind quotes, blanks and characters without a shape; or with a tab."""
+def _is_formula(text: str) -> bool:
+    """Whether a text begins like a formula, after quotes, blanks and invisible characters; or with a tab."""
     for sign in text:
         if sign in LINE_SIGNS or sign in FORMULA_SIGNS:
             return True
@@ -189,9 +189,9 @@ def write_faiss(path: Path, ids: Sequence[str], vectors: np.ndarray) -> tuple[Pa
 
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(np.ascontiguousarray(vectors, dtype=np.float32))
-    named = path.with_name(f"{path.name}.ids.txt")
+    ids_path = path.with_name(f"{path.name}.ids.txt")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         unfinished.write_bytes(faiss.serialize_index(index).tobytes())
-    write_text(named, "".join(f"{issue_id}\n" for issue_id in ids))
-    return path, named
+    write_text(ids_path, "".join(f"{issue_id}\n" for issue_id in ids))
+    return path, ids_path

@@ -15,7 +15,7 @@ MAX_BYTES = 4_000_000_000
 MAX_RATIO = 100
 ALWAYS_BYTES = 1 << 25  # any file may unpack to this size, however small it is
 GIGABYTE = 1_000_000_000
-RESERVE_BYTES = 100_000_000  # to be left free on the disk by what arrives from elsewhere
+RESERVE_BYTES = 100_000_000  # that downloads and unpacked files must leave free on the disk
 MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
 CURE = f"if you trust it, set {MAX_GB_VARIABLE} to a number of gigabytes"
 
@@ -42,16 +42,16 @@ class UnpackLimit:
         """Counts unpacked bytes.
 
         Raises:
-            ValueError: If they exceed the limit; names the file.
+            ValueError: If they exceed the limit; the message names the file.
         """
         self._unpacked += count
         max_bytes = MAX_BYTES if self.asked_bytes is None else self.asked_bytes
-        what = f"{max_bytes / GIGABYTE:g} GB"
+        maximum = f"{max_bytes / GIGABYTE:g} GB"
         if self.asked_bytes is None and MAX_RATIO * self._packed < max_bytes:
             max_bytes = max(MAX_RATIO * self._packed, ALWAYS_BYTES)
-            what = f"{MAX_RATIO} times its size (trackers' exports: 5 to 20 times)"
+            maximum = f"{MAX_RATIO} times its size (trackers' exports: 5 to 20 times)"
         if self._unpacked > max_bytes:
-            raise ValueError(f"{path}: it unpacks to more than {what}; {CURE}")
+            raise ValueError(f"{path}: it unpacks to more than {maximum}; {CURE}")
 
 
 def asked_bytes() -> int | None:
@@ -90,11 +90,11 @@ class LimitedStream(io.RawIOBase):
         self._furthest = 0
 
     def readable(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
@@ -106,10 +106,10 @@ class LimitedStream(io.RawIOBase):
         content = self._stream.read(len(buffer))
         buffer[: len(content)] = content
         self._position += len(content)
-        fresh = self._position - self._furthest  # 0 or less: these bytes were counted before a seek back
-        if fresh > 0:
+        num_new = self._position - self._furthest  # 0 or less: these bytes were counted before a seek back
+        if num_new > 0:
             self._furthest = self._position
-            self._limit.add(self._path, fresh)
+            self._limit.add(self._path, num_new)
         return len(content)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -122,7 +122,7 @@ def check_space(folder: Path, needed: int, option: str = "data_dir=") -> None:
     """Checks that writing ``needed`` bytes leaves ``RESERVE_BYTES`` free.
 
     Raises:
-        ValueError: If it does not; names the option of the folder.
+        ValueError: If it does not; the message names the option of the folder.
     """
     free = shutil.disk_usage(folder).free
     if free < needed + RESERVE_BYTES:

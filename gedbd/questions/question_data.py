@@ -1,4 +1,4 @@
-"""Data of duplicate questions: pairs with a non-duplicate each for training, all needed questions for evaluation."""
+"""Data of duplicate questions: training pairs, each with a non-duplicate, and the questions for evaluation."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from gedbd.retrieval.scorers.scorer_contract import linked_groups
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices, BatchSampler
 
 Draw = Callable[[np.random.Generator], np.ndarray | None]
-"""Draws a non-duplicate of each training pair's anchor at the start of an epoch, or none."""
+"""Draws a non-duplicate of each training pair's anchor at the start of an epoch, or returns None."""
 
 
 class QuestionBatch(NamedTuple):
@@ -59,7 +59,7 @@ class QuestionsDataModule(RetrievalData):
 
     Attributes:
         frozen: ``(N, 2H)`` unit rows: the text vectors before training.
-        warnings: What was found, in sentences for the user.
+        warnings: Warnings for the user.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class QuestionsDataModule(RetrievalData):
         self.seed = seed
         self.tag_vectors = tag_vectors
         train = self.pairs_of("train").rename(columns={"later": "query", "earlier": "document"})
-        # Groups of the training pairs alone: those of the corpus show duplicates of the other parts.
+        # Groups of the training pairs alone: those of the corpus would reveal duplicates of the other splits.
         self.train_group = linked_groups(train, len(group))
         self.train_pairs = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
         self.warnings = questions.warnings
-        self._bucket_rows: np.ndarray | None = None
+        self._bucket_negatives: np.ndarray | None = None
         if negatives.kind == "buckets":
-            self._bucket_rows = self._find_buckets()
+            self._bucket_negatives = self._find_bucket_negatives()
 
     def train_dataloader(self) -> DataLoader[QuestionBatch]:
         """Batches of the training pairs."""
@@ -100,14 +100,14 @@ class QuestionsDataModule(RetrievalData):
         )
 
     def needed(self, *parts: str) -> np.ndarray:
-        """Rows that the evaluation of some parts reads: questions of their pairs, their queries and candidates."""
+        """Rows that the evaluation of some splits reads: questions of their pairs, their queries and candidates."""
         needed = [self.paired_rows(*parts)]
         for part in parts:
             needed += [queries.needed for queries in self.queries.get(part, {}).values()]
         return np.unique(np.concatenate(needed))
 
-    def _find_buckets(self) -> np.ndarray:
-        """The published non-duplicates of the training pairs; a warning counts the fallbacks."""
+    def _find_bucket_negatives(self) -> np.ndarray:
+        """The non-duplicates of the training pairs by the paper's algorithm; a warning counts the fallbacks."""
         rows, num_fallbacks = bucket_negatives(
             self.train_pairs[:, 0],
             self.train_group,
@@ -120,13 +120,13 @@ class QuestionsDataModule(RetrievalData):
         if num_fallbacks:
             self.warnings += (
                 f"{num_fallbacks:,} of {len(rows):,} training pairs have no answered question in a bucket"
-                f" more similar than task.alpha={self.negatives.alpha}: theirs is the nearest non-duplicate",
+                f" more similar than task.alpha={self.negatives.alpha}: they get the nearest non-duplicate",
             )
         return rows
 
     def _draw(self, rng: np.random.Generator) -> np.ndarray | None:
         if self.negatives.kind != "mined":
-            return self._bucket_rows
+            return self._bucket_negatives
         assert self.trainer is not None
         vectors = self.trainer.lightning_module.project(self.features)  # type: ignore[operator]
         return mined_negatives(
@@ -134,7 +134,7 @@ class QuestionsDataModule(RetrievalData):
         )
 
     def load_rows(self, *parts: str) -> DataLoader[QuestionBatch]:
-        """All questions that the evaluation of some parts needs as one batch."""
+        """All questions that the evaluation of some splits needs, as one batch."""
         rows = self.shares(self.needed(*parts))[:, self.rank]
         return self.load(self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
 
@@ -149,28 +149,28 @@ class QuestionDataset(Dataset[QuestionBatch]):
         self.features = features
         self.group = torch.from_numpy(group)
 
-    def __getitem__(self, step: BatchIndices) -> QuestionBatch:
+    def __getitem__(self, indices: BatchIndices) -> QuestionBatch:
         """The batch of some rows."""
-        rows = torch.from_numpy(step.rows)
+        rows = torch.from_numpy(indices.rows)
         triplets = None
-        if step.negatives is not None:
-            named = np.column_stack([step.pairs, step.negatives])
-            # Rows are sorted, so a row's place among them is its new number: rows 4, 7, 9; (9, 4, 7) -> (2, 0, 1).
-            triplets = torch.from_numpy(np.searchsorted(step.rows, named))
+        if indices.negatives is not None:
+            triplet_rows = np.column_stack([indices.pairs, indices.negatives])
+            # Rows are sorted, so a row's position among them is its new number: rows 4, 7, 9; (9, 4, 7) -> (2, 0, 1).
+            triplets = torch.from_numpy(np.searchsorted(indices.rows, triplet_rows))
         return QuestionBatch(rows, self.features[rows], self.group[rows], triplets)
 
 
 class TripletBatchSampler(BatchSampler):
     """Duplicate pairs in random order, ``batch_size`` at a time, each with a non-duplicate of its anchor.
 
-    The processes share each step; if the last step is short, it repeats pairs of the first.
+    The processes share each batch; if the last batch is short, it repeats pairs of the first.
     """
 
     def __init__(
         self, pairs: np.ndarray, draw: Draw, batch_size: int, seed: int, rank: int = 0, world_size: int = 1
     ) -> None:
-        pairs_each = -(-len(pairs) // world_size)
-        super().__init__(seed, rank, world_size, num_batches=-(-pairs_each // batch_size))
+        pairs_per_process = -(-len(pairs) // world_size)
+        super().__init__(seed, rank, world_size, num_batches=-(-pairs_per_process // batch_size))
         self.pairs = pairs
         self.draw = draw
         self.batch_size = batch_size
@@ -181,9 +181,9 @@ class TripletBatchSampler(BatchSampler):
         order = rng.permutation(len(self.pairs))
         # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0.
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
-        together = self.batch_size * self.world_size
-        for start in range(0, len(order), together):
-            chosen = order[start : start + together][self.rank :: self.world_size]
+        global_batch_size = self.batch_size * self.world_size
+        for start in range(0, len(order), global_batch_size):
+            chosen = order[start : start + global_batch_size][self.rank :: self.world_size]
             pairs = self.pairs[chosen]
             drawn = None if negatives is None else negatives[chosen]
             rows = np.unique(pairs if drawn is None else np.column_stack([pairs, drawn]))

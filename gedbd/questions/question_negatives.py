@@ -15,13 +15,13 @@ CHOICES = ("buckets", "mined", "in_batch")
 
 @dataclass(frozen=True)
 class Negatives:
-    """Which non-duplicates training compares with.
+    """How non-duplicates are chosen for training.
 
     Args:
         kind: ``buckets`` as published, the same in every epoch; ``mined`` nearest non-duplicates by the current
             vectors, chosen in each epoch; ``in_batch`` those of the other pairs of the batch alone.
-        alpha: The least similarity of buckets, see ``bucket_negatives``.
-        neighbours: How many nearest non-duplicates ``mined`` draws from.
+        alpha: Minimum similarity of buckets, see ``bucket_negatives``.
+        neighbours: Number of nearest non-duplicates that ``mined`` draws from.
 
     Raises:
         ValueError: If an option is invalid.
@@ -55,16 +55,16 @@ def bucket_negatives(
     A bucket is a group of duplicates, its vector the mean of its questions' vectors. For each anchor: among the
     answered questions in other buckets whose cosine to the anchor's bucket is above ``alpha``, the one whose tags have
     the largest Jaccard overlap with the anchor's. Of equal overlaps the nearest bucket comes first, then the older
-    question. An anchor without any such question gets the nearest training question that is no duplicate of it.
+    question. An anchor without any such question gets the nearest training question that is not a duplicate of it.
 
     Args:
         anchors: ``(P,)`` rows of questions in buckets.
         group: ``(N,)`` groups that the training pairs form.
         vectors: ``(N, D)`` frozen vectors of the questions.
         tags: The tags of each question.
-        answered: ``(N,)`` bool.
-        training: ``(N,)`` bool, questions of the training part.
-        alpha: The least similarity of buckets, -1 to 1. The paper does not publish it.
+        answered: ``(N,)`` bool, questions that have an answer.
+        training: ``(N,)`` bool, questions of the training split.
+        alpha: Minimum similarity of buckets, -1 to 1. The paper does not publish it.
 
     Returns:
         ``(P,)`` a row for each anchor, and the number of anchors without a qualifying question.
@@ -74,7 +74,7 @@ def bucket_negatives(
     bucket[members] = np.unique(group[members], return_inverse=True)[1]
     sums = np.zeros((int(bucket.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
     np.add.at(sums, bucket[members], vectors[members])
-    means = unit_rows(sums)  # of unit length, sum and mean are the same vector
+    means = unit_rows(sums)  # normalised, sum and mean are the same vector
     candidates = members[answered[members]]
     chosen = np.full(len(anchors), -1)
     occurrences = occurrence_matrix(tags, number_tags(tags))
@@ -83,13 +83,13 @@ def bucket_negatives(
         similarity = means[bucket[block]] @ means[bucket[candidates]].T
         allowed = (similarity > alpha) & (group[block][:, None] != group[candidates])
         overlap = np.where(allowed, tag_overlap(occurrences[block], occurrences[candidates]), -1.0)
-        # Candidates are in the order of their age, and argmax takes the first of equals: the older question.
+        # Candidates are in chronological order, and argmax takes the first of equals: the oldest question.
         tied = allowed & (overlap == overlap.max(axis=1, keepdims=True))
         best = np.where(tied, similarity, -np.inf).argmax(axis=1)
         chosen[start : start + BLOCK] = np.where(allowed.any(axis=1), candidates[best], -1)
     missing = np.flatnonzero(chosen < 0)
     if len(missing):
-        chosen[missing] = _nearest_others(anchors[missing], group, unit_rows(vectors), training, 1)[:, 0]
+        chosen[missing] = _nearest_non_duplicates(anchors[missing], group, unit_rows(vectors), training, 1)[:, 0]
     return chosen, len(missing)
 
 
@@ -107,26 +107,26 @@ def mined_negatives(
         anchors: ``(P,)`` rows.
         group: ``(N,)`` groups that the training pairs form.
         vectors: ``(N, D)`` unit rows, as the model projects them now.
-        training: ``(N,)`` bool, questions of the training part.
-        neighbours: How many of the nearest ones are drawn from.
-        rng: Draws.
+        training: ``(N,)`` bool, questions of the training split.
+        neighbours: Number of nearest non-duplicates to draw from.
+        rng: Random number generator.
 
     Returns:
         ``(P,)`` rows.
     """
     unique, position = np.unique(anchors, return_inverse=True)
-    nearest = _nearest_others(unique, group, vectors, training, neighbours)
+    nearest = _nearest_non_duplicates(unique, group, vectors, training, neighbours)
     drawn = rng.integers(0, nearest.shape[1], len(anchors))
     return np.asarray(nearest[position, drawn])
 
 
-def _nearest_others(
+def _nearest_non_duplicates(
     anchors: np.ndarray, group: np.ndarray, vectors: np.ndarray, training: np.ndarray, count: int
 ) -> np.ndarray:
     """The nearest training questions outside each anchor's group, ``(P, count)``, repeated where there are fewer."""
     pool = np.flatnonzero(training)
     largest = int(np.bincount(group[pool]).max(initial=1))
-    # Of the count + largest nearest ones at most ``largest`` are of the anchor's own group.
+    # At most ``largest`` of the count + largest nearest questions are in the anchor's own group.
     nearest = nearest_rows(vectors, np.unique(anchors), pool, count + largest)
     rows = np.empty((len(anchors), count), dtype=np.int64)
     for position, anchor in enumerate(anchors.tolist()):

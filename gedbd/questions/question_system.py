@@ -22,7 +22,7 @@ class SigmoidHead(nn.Module):
 
     Args:
         num_inputs: Size of the frozen vectors.
-        dim: Size of the projected ones.
+        dim: Size of the projected vectors.
     """
 
     def __init__(self, num_inputs: int, dim: int) -> None:
@@ -60,7 +60,7 @@ def check_head(name: str) -> None:
 
 
 def make_head(name: str, num_inputs: int, num_text: int, dim: int) -> nn.Module:
-    """The projection of a name.
+    """Creates the projection of a name.
 
     Args:
         name: One of ``HEADS``.
@@ -79,14 +79,14 @@ def method_id(head: str, network: bool) -> str:
 class QuestionsSystem(RetrievalSystem):
     """Trains a projection of frozen vectors.
 
-    The loss compares what the projection returns; two questions are scored by the cosine of it.
+    The loss compares projected vectors; the score of two questions is the cosine of theirs.
 
     Args:
         head: The projection, ``(U, D) -> (U, dim)``.
         loss: The loss.
-        make_optimizer: See ``RetrievalSystem``, as for the next two.
-        make_scheduler: Makes the scheduler.
-        seed: Of the t-SNE projection; nothing here is random in training.
+        make_optimizer: Creates the optimizer.
+        make_scheduler: Creates the learning rate scheduler.
+        seed: Seed of the t-SNE projection; training draws no random numbers here.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class QuestionsSystem(RetrievalSystem):
         return projected
 
     def project(self, features: Tensor) -> np.ndarray:
-        """Unit vectors of questions as the weights stand, ``(N, D) -> (N, dim)``."""
+        """Unit vectors of questions by the current weights, ``(N, D) -> (N, dim)``."""
         with torch.no_grad():
             projected: np.ndarray = normalize(self(features.to(self.device)), dim=1).cpu().numpy()
         return projected
@@ -127,7 +127,7 @@ class QuestionsSystem(RetrievalSystem):
         self.encoded.append((batch.n_id, self(batch.features)))
 
     def embed(self) -> Embedded:
-        """The vectors of all encoded questions; ``z_text`` are the projected ones, of any length."""
+        """The vectors of all encoded questions; ``z_text`` are the projected ones before normalisation."""
         n_id, projected = distinct(*join(self, self.encoded))
         return Embedded(n_id, normalize(projected, dim=1), projected)
 

@@ -1,4 +1,4 @@
-"""Frozen vectors of questions: title and body, apart or as one text, and tags."""
+"""Frozen vectors of questions: title and body, separate or as one text, and tags."""
 
 from typing import Literal, NamedTuple, get_args
 
@@ -16,16 +16,16 @@ Form = Literal["separate", "joined"]
 
 
 class TitleBody:
-    """Encodes the title and the body of a document apart, so that a long body does not outweigh the title.
+    """Encodes the title and the body of a document separately, so that a long body does not outweigh the title.
 
     Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in Software Communities", 2023: the
     frozen vectors of the method TE.
 
     Args:
-        encoder: The encoder, used as it stands; its cache keeps the vectors.
+        encoder: The frozen encoder; its cache keeps the vectors.
         clean: Remove URLs and stop words.
         form: ``separate``, or ``joined`` to encode title and body as one text, as a frozen encoder alone reads them.
-        cache_dir: Folder in which vectors are kept; None for that of the encoder.
+        cache_dir: Folder of cached vectors; None for the encoder's own.
         backend: What runs the encoder; None for its own.
 
     Raises:
@@ -62,18 +62,20 @@ class TitleBody:
         """Unit vectors of titles beside those of bodies, or of the joined texts.
 
         Returns:
-            ``(N, 2H)`` float32: the first H columns of the title, the others of the body; zeros for an empty one. Or
-            ``(N, H)``.
+            ``(N, 2H)`` float32: the first H columns of the title, the others of the body; zeros for an empty text.
+            ``(N, H)`` for joined texts.
         """
         if self.form == "joined":
             joined = join_texts(table["title"].tolist(), table["description"].tolist())
-            return self._encoded([self._prepare(text) for text in joined])
+            return self._encode_texts([self._prepare(text) for text in joined])
         # One call for both: a calibrated backend is fitted once, and there is one progress bar.
-        vectors = self._encoded([self._prepare(text) for field in ("title", "description") for text in table[field]])
+        vectors = self._encode_texts(
+            [self._prepare(text) for field in ("title", "description") for text in table[field]]
+        )
         # Of 3 documents: rows 0, 1, 2 are titles and 3, 4, 5 bodies.
         return np.hstack([vectors[: len(table)], vectors[len(table) :]])
 
-    def _encoded(self, texts: list[str]) -> np.ndarray:
+    def _encode_texts(self, texts: list[str]) -> np.ndarray:
         """``(N, H)`` unit rows; zeros for an empty text."""
         present = [position for position, text in enumerate(texts) if text]
         vectors = np.zeros((len(texts), self.encoder.model.features), dtype=np.float32)
@@ -88,15 +90,15 @@ class TitleBody:
 
 
 class Questions(NamedTuple):
-    """What training and evaluation read of N questions.
+    """Features of N questions for training and evaluation.
 
     Attributes:
         features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read;
             each has length 1, or is zero where there is nothing to encode.
         num_text: Size of the text vectors, which come first.
         tags: The tags of each question.
-        answered: ``(N,)`` bool; all of them where the corpus does not tell.
-        warnings: What was found, in sentences for the user.
+        answered: ``(N,)`` bool; all True if the corpus does not say which are answered.
+        warnings: Warnings for the user.
     """
 
     features: np.ndarray
@@ -118,10 +120,10 @@ def read_questions(
 
     Args:
         table: N documents; the column ``answered`` may be absent.
-        vectors: Of title and body.
-        tag_vectors: Of tags, fitted here; None to read the text alone.
-        fitted: ``(N,)`` bool, the questions whose tags the tag vectors may see: those of the training part.
-        name: What messages call the corpus.
+        vectors: Encoder of title and body.
+        tag_vectors: Encoder of tags, fitted here; None to use the text alone.
+        fitted: ``(N,)`` bool, the training questions, whose tags the encoder of tags learns from.
+        name: Name of the corpus in messages.
 
     Raises:
         ValueError: If tag vectors are wanted and no training question has a tag.
@@ -135,7 +137,7 @@ def read_questions(
         )
     if tag_vectors is not None:  # before the texts, which take long
         tag_vectors.fit(tags_seen)
-    vectors.fit(table)  # contents of all documents, no labels
+    vectors.fit(table)  # the texts of all documents, no labels
     text = vectors.encode(table)
     warnings = vectors.warnings_
     answered = table["answered"].to_numpy(dtype=bool) if "answered" in table else np.ones(len(table), dtype=bool)

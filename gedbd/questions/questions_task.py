@@ -26,22 +26,22 @@ from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
 
 class QuestionsTask:
-    """Duplicate questions by frozen vectors of title, body and tag, see ``SystemTask``.
+    """Trains a projection of frozen vectors of title, body and tag to find duplicate questions.
 
     The methods TE and TE+network of Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in
     Software Communities", 2023 (arXiv 2309.05035), and variants that start from the frozen encoder's own similarities.
 
     Args:
-        network: Read the vector of the tag too.
+        network: Use the vector of the tag too.
         clean: Remove URLs and stop words before encoding.
-        form: Encode title and body apart (``separate``), or as one text (``joined``), see ``TitleBody``.
+        form: Encode title and body separately (``separate``), or as one text (``joined``), see ``TitleBody``.
         head: The projection, see ``make_head``.
         dim: Size of the projected vectors of ``head=sigmoid``.
-        negatives: See ``Negatives``, as for the next two.
-        alpha: The least similarity of buckets.
-        neighbours: How many nearest non-duplicates are drawn from.
-        epochs: Unused here. The configuration takes the default of ``trainer.max_epochs`` from it.
-        gradient_clip_val: Likewise of ``trainer.gradient_clip_val``.
+        negatives: Kind of non-duplicates, see ``Negatives``.
+        alpha: Minimum similarity of buckets.
+        neighbours: Number of nearest non-duplicates to draw from.
+        epochs: Default of ``trainer.max_epochs`` in the configuration; unused here.
+        gradient_clip_val: Default of ``trainer.gradient_clip_val``; unused here.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -76,7 +76,7 @@ class QuestionsTask:
         return train_system(self, cfg, folder, console)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
-        """The data, the system and the corpus of a training."""
+        """The data, the system and the corpus of a training run."""
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         loss = instantiate(cfg.loss)
@@ -105,7 +105,7 @@ class QuestionsTask:
         )
         for warning in data.warnings:
             print_line(console, f"{prepared.corpus.name}: {warning}")
-        # Other modules have drawn random numbers: the projection's weights depend on the seed alone.
+        # Other modules may have drawn random numbers; the projection's weights must depend on the seed alone.
         torch.manual_seed(cfg.seed)
         head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
         system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler), cfg.seed)

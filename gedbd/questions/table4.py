@@ -52,7 +52,7 @@ def write_table4(sweep_dir: Path) -> None:
     if any(uses_known_data(setting) for setting in settings):
         notes.append(MINILM)
     print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
-    tables = [readable(mine) for _, mine in table.groupby("ranked", sort=False)]
+    tables = [readable(rows) for _, rows in table.groupby("ranked", sort=False)]
     write_paper_page(sweep_dir, "table4", TITLE, tables, notes, {}, console)
 
 
@@ -66,15 +66,15 @@ def table4(settings: Sequence[Setting]) -> pd.DataFrame:
     """
     published: dict[object, Row] = {}
     for row in read_published("questions", "table4").to_dict("records"):
-        about = {"corpus": row["corpus"], "model": row["name"], "seeds": "", "ranked": PROTOCOLS[CANDIDATE_SETS]}
-        published[row["method"]] = about | {metric: row[metric] for metric in METRICS}
+        labels = {"corpus": row["corpus"], "model": row["name"], "seeds": "", "ranked": PROTOCOLS[CANDIDATE_SETS]}
+        published[row["method"]] = labels | {metric: row[metric] for metric in METRICS}
     measured = [(setting.methods[0], row) for setting in settings for row in _rows(setting, CANDIDATE_SETS)]
     in_sets, only_paper = beside(measured, published, METRICS)
     among_all, _ = beside([(None, row) for setting in settings for row in _rows(setting, EARLIER)], {}, METRICS)
     table = pd.DataFrame([*in_sets, *only_paper, *among_all])
     first = ["corpus", "model", "seeds", "ranked", "queries", "reachable"]
-    ours = [name for metric in METRICS for name in (metric, *ENDS.get(metric, ()))]
-    columns = [*first, *ours, *(f"paper {metric}" for metric in METRICS)]
+    metric_columns = [name for metric in METRICS for name in (metric, *ENDS.get(metric, ()))]
+    columns = [*first, *metric_columns, *(f"paper {metric}" for metric in METRICS)]
     return table.reindex(columns=[name for name in columns if name in table])
 
 
@@ -85,7 +85,7 @@ def uses_known_data(setting: Setting) -> bool:
 
 
 def _rows(setting: Setting, protocol: str) -> list[Row]:
-    """The row of a setting by one protocol; none if it was not ranked by it."""
+    """The row of a setting by one protocol, in a list; empty if the setting was not ranked by it."""
     method = setting.methods[0]
     values = setting.rank_metrics(method, protocol)
     ranks = setting.ranks(method, protocol)
@@ -98,6 +98,6 @@ def _rows(setting: Setting, protocol: str) -> list[Row]:
 
 
 def _corpus_note(settings: Sequence[Setting]) -> str:
-    """What was measured on a corpus, and that it is not the paper's."""
-    theirs = "is not the paper's data: do not compare its rows with the paper's one by one."
-    return f"{corpus_note(settings)} {settings[0].corpus} {theirs}"
+    """A note on what was measured on a corpus, and that it is not the paper's data."""
+    warning = "is not the paper's data: do not compare its rows with the paper's one by one."
+    return f"{corpus_note(settings)} {settings[0].corpus} {warning}"

@@ -21,7 +21,7 @@ class TripletScorer(Scorer):
     """Cosine of the projected vectors of TE or TE+network, trained on the training pairs for a fixed number of epochs.
 
     Args:
-        vectors: Of title and body.
+        vectors: Encoder of title and body.
         loss: The loss.
         tags: Vectors of tags; None to read the text alone.
         head: The kind of projection, see ``make_head``.
@@ -73,9 +73,9 @@ class TripletScorer(Scorer):
         inputs.check_one_table("TripletScorer")
         pairs = inputs.train.rename(columns={"query": "later", "document": "earlier"}).assign(part="train")
         if not (pairs["label"] == 1).any():
-            raise ValueError("a duplicate pair in the training part is needed to learn from")
+            raise ValueError("TripletScorer needs a duplicate pair in the training split to learn from")
         num_documents = len(inputs.documents)
-        # Questions after the last training pair may be of another part.
+        # Questions after the last training pair may belong to another split.
         training = np.arange(num_documents) < inputs.training_end
         questions = read_questions(inputs.documents, self.vectors, self.tags, training, "the corpus")
         data = QuestionsDataModule(
@@ -88,7 +88,7 @@ class TripletScorer(Scorer):
             self.seed,
         )
         self.warnings_ = data.warnings
-        # A scorer must not change the random numbers of what follows it.
+        # A scorer must not change the random numbers that are drawn after it.
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)

@@ -1,4 +1,4 @@
-"""What batch samplers read and yield; batches of a fixed list of pairs, and of documents of similar length."""
+"""Inputs and outputs of batch samplers; batches of a fixed list of pairs, and of documents of similar length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ NO_LABEL = np.zeros(0, dtype=np.int64)
 
 
 class BatchIndices(NamedTuple):
-    """What one process reads in one training step.
+    """A batch of one process, as rows and pairs.
 
     Attributes:
         rows: ``(U,)`` distinct reports, ascending.
@@ -30,12 +30,12 @@ class BatchIndices(NamedTuple):
 
 
 class SamplerInputs(NamedTuple):
-    """What batches are drawn from.
+    """The data that batches are drawn from.
 
     Attributes:
         pairs: Training pairs with ``earlier``, ``later`` and ``label``.
-        observed_group: ``(N,)`` groups that training may see.
-        training: ``(N,)`` bool: the reports of the training part.
+        observed_group: ``(N,)`` groups that training may use.
+        training: ``(N,)`` bool: the reports of the training split.
         vectors: ``(N, D)`` unit rows as last encoded, or None where no hard negatives are drawn.
     """
 
@@ -72,7 +72,7 @@ class BatchSampler(Sampler[BatchIndices]):
         seed: Determines all draws.
         rank: Number of this process.
         world_size: Number of processes.
-        num_batches: Batches of this process in an epoch.
+        num_batches: Number of batches of this process in an epoch.
     """
 
     def __init__(self, seed: int, rank: int, world_size: int, num_batches: int) -> None:
@@ -83,7 +83,7 @@ class BatchSampler(Sampler[BatchIndices]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by Lightning at the start of each epoch."""
+        """Sets the epoch; Lightning calls it at the start of each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -97,8 +97,8 @@ class BatchSampler(Sampler[BatchIndices]):
 class LengthBatchSampler(BatchSampler):
     """Documents in random order, sorted by length within pools of ``POOL_BATCHES`` batches; batches in random order.
 
-    In an epoch, each document is drawn once. The processes share each step and get documents of about the same length;
-    if the last step is short, it is filled with documents of the same epoch.
+    In an epoch, each document is drawn once. The processes share each batch and get documents of about the same length;
+    if the last batch is short, it is filled with documents of the same epoch.
 
     Raises:
         ValueError: If there is no document.
@@ -114,7 +114,7 @@ class LengthBatchSampler(BatchSampler):
         world_size: int = 1,
     ) -> None:
         if len(rows) == 0:
-            raise ValueError("there is no document to draw batches from: the training part is empty")
+            raise ValueError("there is no document to draw batches from: the training split is empty")
         super().__init__(seed, rank, world_size, num_batches=-(-len(rows) // (batch_size * world_size)))
         self.rows = rows
         self.lengths = lengths
@@ -125,14 +125,14 @@ class LengthBatchSampler(BatchSampler):
         # np.resize repeats from the start: 5 documents for 2 processes become 0 1 2 3 4 0.
         order = rng.permutation(len(self.rows))
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
-        together = self.batch_size * self.world_size
-        steps: list[np.ndarray] = []
-        for start in range(0, len(order), together * POOL_BATCHES):
-            pool = order[start : start + together * POOL_BATCHES]
+        global_batch_size = self.batch_size * self.world_size
+        batches: list[np.ndarray] = []
+        for start in range(0, len(order), global_batch_size * POOL_BATCHES):
+            pool = order[start : start + global_batch_size * POOL_BATCHES]
             pool = pool[np.argsort(self.lengths[pool], kind="stable")]
-            steps += [pool[first : first + together] for first in range(0, len(pool), together)]
-        for number in rng.permutation(len(steps)):
-            chosen = steps[number][self.rank :: self.world_size]
+            batches += [pool[first : first + global_batch_size] for first in range(0, len(pool), global_batch_size)]
+        for number in rng.permutation(len(batches)):
+            chosen = batches[number][self.rank :: self.world_size]
             yield BatchIndices(np.unique(self.rows[chosen]), NO_PAIRS, NO_LABEL)
 
 
@@ -140,8 +140,8 @@ class PairBatchSampler(BatchSampler):
     """A fixed list of pairs, ``batch_size`` at a time, ordered so that pairs of one report share a batch.
 
     A report of a duplicate group occurs in every pair of its group and in their anchor negatives. These pairs follow
-    each other, the groups in random order, so that most reports are encoded once an epoch; with ``shuffle`` all pairs
-    are in random order. The processes share each step; if the last step is short, it repeats pairs of the first.
+    each other, the groups in random order, so that most reports are encoded once per epoch; with ``shuffle`` all pairs
+    are in random order. The processes share each batch; if the last batch is short, it repeats pairs of the first.
     """
 
     def __init__(
@@ -156,8 +156,8 @@ class PairBatchSampler(BatchSampler):
         is_singleton = np.bincount(inputs.observed_group)[inputs.observed_group[self.ends]] == 1
         side = np.where(is_singleton[:, 0] & ~is_singleton[:, 1], 1, 0)
         self.group = inputs.observed_group[self.ends[np.arange(len(side)), side]]
-        pairs_each = -(-len(self.ends) // world_size)
-        super().__init__(seed, rank, world_size, num_batches=-(-pairs_each // batch_size))
+        pairs_per_process = -(-len(self.ends) // world_size)
+        super().__init__(seed, rank, world_size, num_batches=-(-pairs_per_process // batch_size))
 
     def __iter__(self) -> Iterator[BatchIndices]:
         rng = self.rng()
@@ -167,9 +167,9 @@ class PairBatchSampler(BatchSampler):
             order = order[np.argsort(order_of_group[self.group[order]], kind="stable")]
         # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0.
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
-        together = self.batch_size * self.world_size
-        for first in range(0, len(order), together):
-            share = np.array_split(order[first : first + together], self.world_size)[self.rank]
+        global_batch_size = self.batch_size * self.world_size
+        for first in range(0, len(order), global_batch_size):
+            share = np.array_split(order[first : first + global_batch_size], self.world_size)[self.rank]
             yield BatchIndices(np.unique(self.ends[share]), self.ends[share], self.label[share])
 
 
@@ -178,7 +178,7 @@ class PairBatches:
     """Batches of a fixed list of pairs: see ``PairBatchSampler``.
 
     Args:
-        batch_size: Pairs of a batch, on each device.
+        batch_size: Number of pairs in a batch, on each device.
         seed: Determines the order.
         shuffle: All pairs in random order; by default those of a group follow each other.
         hard: Always 0: the list is fixed, so there are no hard negatives to choose.

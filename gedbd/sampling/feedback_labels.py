@@ -62,7 +62,7 @@ def _checks(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, 
     group = corpus.group
     grouped = corpus.relevance.in_group
 
-    def part(pairs: pd.DataFrame) -> np.ndarray:
+    def split_of_pairs(pairs: pd.DataFrame) -> np.ndarray:
         return split.of_pairs(parts, pairs["earlier"].to_numpy(), pairs["later"].to_numpy())
 
     def contradicts_tracker(pairs: pd.DataFrame) -> np.ndarray:
@@ -81,9 +81,9 @@ def _checks(corpus: Corpus, split: Split, parts: np.ndarray) -> list[tuple[str, 
             "have a later verdict under another name",
             lambda pairs: pairs.duplicated(["earlier", "later"], keep="last").to_numpy(),
         ),
-        ("cross the split", lambda pairs: part(pairs) == OUTSIDE),
-        ("belong to part val", lambda pairs: part(pairs) == VAL),
-        ("belong to part test", lambda pairs: part(pairs) == TEST),
+        ("cross the split", lambda pairs: split_of_pairs(pairs) == OUTSIDE),
+        ("belong to split val", lambda pairs: split_of_pairs(pairs) == VAL),
+        ("belong to split test", lambda pairs: split_of_pairs(pairs) == TEST),
         ("contradict the groups of the tracker", contradicts_tracker),
         ("are rejected though accepted ones make them duplicates", contradicts_accepted),
     ]
@@ -94,8 +94,8 @@ def _subject_rows(table: pd.DataFrame, corpus: Corpus) -> np.ndarray:
     texts = corpus.reports["title"].str.strip() + "\x1f" + corpus.reports["description"].str.strip()
     first = pd.Series(corpus.reports.index, index=texts)
     first = first[~first.index.duplicated()]
-    pasted = table["title"].str.strip() + "\x1f" + table["description"].str.strip()
-    by_text = first.reindex(pasted).fillna(-1).to_numpy(dtype=np.int64)
+    subject_texts = table["title"].str.strip() + "\x1f" + table["description"].str.strip()
+    by_text = first.reindex(subject_texts).fillna(-1).to_numpy(dtype=np.int64)
     return np.where(table["issue_id"] == "", by_text, _id_rows(table["issue_id"], corpus))
 
 

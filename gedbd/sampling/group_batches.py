@@ -15,7 +15,7 @@ class GroupBatchSampler(BatchSampler):
     """Samples batches of whole duplicate groups and singletons.
 
     Positives are all pairs inside groups, negatives are sampled across groups. Each report of an observed group is
-    encoded once an epoch. A group larger than a batch is split at random in each epoch.
+    encoded once per epoch. A group larger than a batch is split at random in each epoch.
     """
 
     def __init__(self, inputs: SamplerInputs, settings: "GroupBatches", rank: int, world_size: int) -> None:
@@ -43,7 +43,7 @@ class GroupBatchSampler(BatchSampler):
             nearest = nearest_rows(vectors, grouped, self.singletons, self.settings.neighbours)
         for number, rows in enumerate(self._grouped_rows(rng)):
             if number % self.world_size == self.rank:
-                # A generator for each batch, so that processes need not sample the batches of others.
+                # A generator for each batch, so that a process need not sample the batches of other processes.
                 batch_rng = self.rng(number)
                 rows = np.sort(np.concatenate([rows, self._draw_singletons(rows, nearest, batch_rng)]))
                 yield BatchIndices(rows, *self._pairs(rows, batch_rng))
@@ -167,7 +167,7 @@ class GroupBatches:
 
 
 class PKBatchSampler(GroupBatchSampler):
-    """Samples batches of P groups with K random reports each; each group occurs once an epoch.
+    """Samples batches of P groups with K random reports each; each group occurs once per epoch.
 
     So large groups have no more weight than small ones. A group with fewer than K observed reports contributes all of
     them. A short last batch is filled with groups that occurred before.
@@ -205,9 +205,9 @@ class PKBatchSampler(GroupBatchSampler):
                 self._take(nearest[batch].T.flatten().tolist(), num_groups, batch, waiting)
             self._take(list(waiting), num_groups, batch, waiting)
             if len(batch) < num_groups:
-                again = rng.permutation(np.setdiff1d(np.arange(len(self.groups)), batch)).tolist()
-                waiting = dict.fromkeys(again)
-                self._take(again, num_groups, batch, waiting)
+                reshuffled = rng.permutation(np.setdiff1d(np.arange(len(self.groups)), batch)).tolist()
+                waiting = dict.fromkeys(reshuffled)
+                self._take(reshuffled, num_groups, batch, waiting)
             arranged.append(batch)
         return arranged
 
@@ -234,7 +234,7 @@ class PKBatches(GroupBatches):
             only logs them.
         hard: Fraction of the groups and singletons of a batch that are near its other groups.
         neighbours: Number of nearest groups and singletons that count as hard.
-        per_group: K.
+        per_group: Number K of reports of each group.
     """
 
     per_group: int
@@ -251,7 +251,7 @@ class PKBatches(GroupBatches):
 
     @property
     def groups_per_batch(self) -> int:
-        """P."""
+        """Number P of groups in a batch."""
         return self.capacity // self.per_group
 
 

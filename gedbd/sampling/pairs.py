@@ -16,11 +16,11 @@ POSITIVES = ("all", "marked")
 
 
 class SampledPairs(NamedTuple):
-    """The pairs of all parts.
+    """The pairs of all splits.
 
     Attributes:
-        table: One row a pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
-            (positive, anchor, random, feedback) and ``part`` (train, val, test).
+        table: One row per pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not),
+            ``kind`` (positive, anchor, random, feedback) and ``part`` (train, val, test).
         warnings: Pairs that were left out or could not be sampled, one sentence each.
     """
 
@@ -48,7 +48,7 @@ def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class NegativeSampler:
-    """Samples distinct pairs of different groups in a part, by rejection sampling.
+    """Samples distinct pairs of different groups in a split, by rejection sampling.
 
     A pair of rows i < j of N has the code i * N + j: with N = 10, (2, 7) is 27.
     """
@@ -68,7 +68,7 @@ class NegativeSampler:
         self.split = split
         self.rng = rng
         self.seen = np.empty(0, dtype=np.int64)
-        # Rejected pairs are added to the training part later, with the other feedback.
+        # Rejected pairs are added to the training split later, with the other feedback.
         if rejected is not None:
             self.seen = rejected["earlier"].to_numpy() * len(group) + rejected["later"].to_numpy()
 
@@ -89,15 +89,15 @@ class NegativeSampler:
             earlier = np.minimum(anchor, partner)
             later = np.maximum(anchor, partner)
             code = earlier * len(self.group) + later
-            good = self.group[earlier] != self.group[later]
-            good &= self.split.of_pairs(self.parts, earlier, later) == self.part
-            good &= ~np.isin(code, self.seen)
+            is_valid = self.group[earlier] != self.group[later]
+            is_valid &= self.split.of_pairs(self.parts, earlier, later) == self.part
+            is_valid &= ~np.isin(code, self.seen)
             # Repeated pairs of a round are sampled again.
             first = np.unique(code, return_index=True)[1]
-            good[np.setdiff1d(np.arange(len(code)), first)] = False
-            self.seen = np.concatenate([self.seen, code[good]])
-            drawn = np.concatenate([drawn, code[good]])
-            missing = missing[~good]
+            is_valid[np.setdiff1d(np.arange(len(code)), first)] = False
+            self.seen = np.concatenate([self.seen, code[is_valid]])
+            drawn = np.concatenate([drawn, code[is_valid]])
+            missing = missing[~is_valid]
         earlier, later = np.divmod(drawn, len(self.group))
         return pd.DataFrame({"earlier": earlier, "later": later, "part": np.int8(self.part), "label": 0})
 
@@ -108,7 +108,7 @@ class PairSampler:
 
     Positives are all pairs inside groups. For each positive, ``negatives_per_positive`` anchor negatives pair one of
     its reports, at random, with a report of another group. Random negatives are sampled across all groups. Each pair
-    belongs to one part of the split and occurs once.
+    belongs to one split and occurs once.
 
     The paper's text gives each *report* anchor negatives in proportion to its positives, in sets that contain a pair in
     both directions; this equals ``negatives_per_positive=1`` here. Its authors' code reads 50,000 pairs: by Figure 2,
@@ -118,13 +118,13 @@ class PairSampler:
         negatives_per_positive: Number of anchor negatives for each positive pair.
         negatives_in_evaluation: The same for validation and test pairs, if it differs: more negatives reduce the
             variance of the metrics. ``PairSplit`` ignores it with a warning.
-        random_negatives: Total number of random negatives, divided among the parts in proportion to their positives.
+        random_negatives: Total number of random negatives, divided among the splits in proportion to their positives.
         fill_to: If given, random negatives are added until there are this many pairs.
         seed: Seed of the random numbers.
         feedback: A ``feedback.sqlite``, or the index folder that contains it: accepted pairs are added to the
-            positives of the training part, rejected ones to its negatives. Warnings count unusable pairs.
+            positives of the training split, rejected ones to its negatives. Warnings count unusable pairs.
         positives: ``all`` training pairs inside groups, or only ``marked`` ones with a duplicate link. Validation and
-            test use all pairs, except with ``PairSplit``, where all parts use marked pairs.
+            test use all pairs, except with ``PairSplit``, where all splits use marked pairs.
 
     Raises:
         ValueError: If ``positives`` is unknown.
@@ -148,15 +148,15 @@ class PairSampler:
         return labels.join_accepted(observed) if labels else observed
 
     def sample(self, corpus: Corpus, split: Split, observed: np.ndarray | None = None) -> SampledPairs:
-        """Samples the pairs; the anchor pairs of a part do not depend on the other parts.
+        """Samples the pairs; the anchor pairs of a split do not depend on the other splits.
 
         Args:
             corpus: The reports.
-            split: Determines the part of each report and pair.
+            split: Assigns reports and pairs to splits.
             observed: ``(N,)`` groups that training observes; None for all.
 
         Raises:
-            ValueError: If a part has no positive pair, the feedback file is missing, or required links are unknown.
+            ValueError: If a split has no positive pair, the feedback file is missing, or required links are unknown.
         """
         parts = split_corpus(split, corpus)
         observed = corpus.group if observed is None else observed
@@ -168,8 +168,8 @@ class PairSampler:
         positives, warnings = _positives(corpus.group, observed, parts, split)
         if self.positives == "marked":
             if corpus.links is None:
-                unknown = f"the duplicate links of {corpus.name} are unknown, only its groups"
-                raise ValueError(f"pairs.positives=marked: {unknown}; use all")
+                problem = f"the duplicate links of {corpus.name} are unknown, only its groups"
+                raise ValueError(f"pairs.positives=marked: {problem}; use all")
             links = pd.MultiIndex.from_arrays(list(np.sort(corpus.links.pairs, axis=0)))  # in either direction
             is_marked = pd.MultiIndex.from_frame(positives[["earlier", "later"]]).isin(links)
             unmarked = (positives["part"] == TRAIN) & ~is_marked
@@ -179,13 +179,13 @@ class PairSampler:
             warnings.append("split=pair assigns all pairs at random: pairs.negatives_in_evaluation has no effect")
         frames = [positives.assign(label=1, kind="positive")]
         for number in np.unique(positives["part"]).tolist():
-            # In training, the reports of a hidden group are singletons, so that two of them may be a negative.
+            # In training, the reports of a hidden group are singletons, so that two of them may form a negative.
             group = observed if number == TRAIN else corpus.group
             rng = np.random.default_rng([self.seed, number])
             negatives, missing = self._negatives(NegativeSampler(group, parts, number, split, rng, rejected), positives)
             frames += negatives
             if missing:
-                warnings.append(f"{missing} negatives of part {PARTS[number]} could not be drawn: too few reports")
+                warnings.append(f"{missing} negatives of split {PARTS[number]} could not be drawn: too few reports")
         pairs = pd.concat(frames, ignore_index=True)
         if isinstance(split, PairSplit):
             pairs["part"] = split.cut(len(pairs))
@@ -200,13 +200,13 @@ class PairSampler:
         return None if self.feedback is None else read_feedback_labels(Path(self.feedback), corpus, split, parts)
 
     def _negatives(self, sampler: NegativeSampler, positives: pd.DataFrame) -> tuple[list[pd.DataFrame], int]:
-        """Anchor and random negatives of a part, and the number of missing ones."""
+        """Anchor and random negatives of a split, and the number of missing ones."""
         part_positives = positives[positives["part"] == sampler.part]
         before = int((positives["part"] < sampler.part).sum())
 
         def share(total: int) -> int:
-            """The part's share of a number of pairs, in proportion to its positives."""
-            # Rounding cumulative shares keeps the sum: 10 over three equal parts gives 3, 7 - 3 = 4, 10 - 7 = 3.
+            """The split's share of a number of pairs, in proportion to its positives."""
+            # Rounding cumulative shares keeps the sum: 10 over three equal splits gives 3, 7 - 3 = 4, 10 - 7 = 3.
             end = before + len(part_positives)
             return round(total * end / len(positives)) - round(total * before / len(positives))
 
@@ -225,7 +225,7 @@ class PairSampler:
 def _positives(
     group: np.ndarray, observed: np.ndarray, parts: np.ndarray, split: Split
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Duplicate pairs inside a part, only observed ones in training, and a warning about crossing pairs."""
+    """Duplicate pairs inside a split, only observed ones in training, and a warning about crossing pairs."""
     earlier, later = positive_pairs(group)
     pairs = pd.DataFrame({"earlier": earlier, "later": later, "part": split.of_pairs(parts, earlier, later)})
     pairs = pairs[(pairs["part"] != TRAIN) | (observed[earlier] == observed[later])]
@@ -235,14 +235,14 @@ def _positives(
 
 
 def _add_feedback(pairs: pd.DataFrame, labels: FeedbackLabels) -> tuple[pd.DataFrame, list[str]]:
-    """Adds new pairs of feedback to the training part."""
+    """Adds new pairs of feedback to the training split."""
     sampled = pd.MultiIndex.from_frame(pairs[["earlier", "later"]])
     repeated = pd.MultiIndex.from_frame(labels.pairs[["earlier", "later"]]).isin(sampled)
     new = labels.pairs[~repeated].assign(kind="feedback", part=PARTS[TRAIN])
-    warnings = [f"feedback: {repeated.sum():,} pairs are drawn already"] if repeated.any() else []
+    warnings = [f"feedback: {repeated.sum():,} pairs were sampled already"] if repeated.any() else []
     accepted = int(new["label"].sum())
     warnings.append(
-        f"feedback: {accepted:,} accepted and {len(new) - accepted:,} rejected pairs join the training part"
+        f"feedback: {accepted:,} accepted and {len(new) - accepted:,} rejected pairs join the training split"
     )
     return pd.concat([pairs, new], ignore_index=True), warnings
 
@@ -258,6 +258,6 @@ def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> Non
         if not (parts == number).any():
             bounds = ", ".join(f"split.{option}={value}" for option, value in vars(split).items())
             raise ValueError(
-                f"part {name} of {corpus.name} has none of its {len(parts):,} duplicate pairs: move the boundaries of"
-                f" the parts ({bounds}); to search it anyway, run gedbd index without run="
+                f"split {name} of {corpus.name} has none of its {len(parts):,} duplicate pairs: move the boundaries of"
+                f" the splits ({bounds}); to search it anyway, run gedbd index without run="
             )

@@ -1,7 +1,7 @@
-"""Splits into train, validation and test, by time, by group, by fold or by pair.
+"""Splits into training, validation and test, by time, by group, by fold or by pair.
 
-``of_documents`` assigns a part to each document; ``of_pairs`` assigns a part, or ``OUTSIDE``, to each pair by the parts
-of its two documents.
+``of_documents`` assigns each document to a split; ``of_pairs`` assigns each pair to a split, or ``OUTSIDE``, by the
+splits of its two documents.
 """
 
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from gedbd.corpora.relevance import Groups
 
 
 class Split(Protocol):
-    """Assigns documents and pairs to the parts."""
+    """Assigns documents and pairs to splits."""
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """The part of each document, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
+        """The split of each document, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
         ...
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part of each pair ``(P,)`` of rows ``earlier < later``, or ``OUTSIDE``."""
+        """The split of each pair ``(P,)`` of rows ``earlier < later``, or ``OUTSIDE``."""
         ...
 
 
 class LaterPart:
-    """Puts a pair into the part of its later document, the maximum of both, since part numbers ascend in time."""
+    """Assigns a pair to the split of its later document, the maximum of both, since split numbers ascend in time."""
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part of the later document."""
+        """The split of the later document."""
         return np.asarray(parts[np.maximum(earlier, later)])
 
 
 class SharedPart:
-    """A pair belongs to the part that contains both of its documents."""
+    """Assigns a pair to the split that contains both of its documents."""
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The part that contains both documents, or ``OUTSIDE``."""
+        """The split that contains both documents, or ``OUTSIDE``."""
         return np.where(parts[earlier] == parts[later], parts[earlier], OUTSIDE).astype(np.int8)
 
 
@@ -47,7 +47,7 @@ class SharedPart:
 class TimeSplit(LaterPart):
     """Train before one moment, validate before the next, test after it.
 
-    A pair belongs to the part of its later document, as a new report is compared with all earlier ones. Training pairs
+    A pair belongs to the split of its later document, as a new report is compared with all earlier ones. Training pairs
     contain no validation or test documents.
 
     Args:
@@ -61,10 +61,10 @@ class TimeSplit(LaterPart):
     val_share: float | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Assigns parts in time order.
+        """Assigns splits in time order.
 
         Raises:
-            ValueError: If a boundary is invalid or a part would be empty.
+            ValueError: If a boundary is invalid or a split would be empty.
         """
         test = _row_of(documents, self.test_from, "test_from")
         if self.val_share is None:
@@ -74,7 +74,7 @@ class TimeSplit(LaterPart):
         if not 0 < val < test < len(documents):
             raise ValueError(
                 f"split=time cuts the {len(documents)} reports of {documents.name} at rows {val} and {test}, which"
-                f" leaves a part empty: change split.val_from ({self.val_from}) or split.test_from ({self.test_from})"
+                f" leaves a split empty: change split.val_from ({self.val_from}) or split.test_from ({self.test_from})"
             )
         return np.digitize(np.arange(len(documents)), [val, test]).astype(np.int8)
 
@@ -86,7 +86,7 @@ def _row_of(documents: Documents, moment: float | str, option: str) -> int:
         row = int(len(documents) * moment)
         if not 0 < row < len(documents) or pd.isna(dates[row]):
             return row
-        # Documents of the same second stay in one part, as their order is unknown.
+        # Documents of the same second stay in one split, as their order is unknown.
         return int(dates.searchsorted(dates[row], side="left"))
     if not documents.has_dates:
         raise ValueError(
@@ -105,7 +105,7 @@ def _row_of(documents: Documents, moment: float | str, option: str) -> int:
 
 @dataclass(frozen=True)
 class GroupSplit(SharedPart):
-    """Assigns whole duplicate groups at random; a pair belongs to the part that contains both documents.
+    """Assigns whole duplicate groups at random; a pair belongs to the split that contains both documents.
 
     Stratified: singletons and larger groups are assigned separately.
 
@@ -120,7 +120,7 @@ class GroupSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """Assigns parts by group."""
+        """Assigns splits by group."""
         check_fractions(self.val, self.test)
         rng = np.random.default_rng(self.seed)
         masters, inverse, sizes = np.unique(groups.group, return_inverse=True, return_counts=True)
@@ -145,7 +145,7 @@ class FoldSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
-        """Assigns parts by group, stratified: singletons and larger groups are distributed separately."""
+        """Assigns splits by group, stratified: singletons and larger groups are distributed separately."""
         rng = np.random.default_rng(self.seed)
         masters, inverse, sizes = np.unique(groups.group, return_inverse=True, return_counts=True)
         fold = np.empty(len(masters), dtype=np.int64)
@@ -158,7 +158,7 @@ class FoldSplit(SharedPart):
 
 @dataclass(frozen=True)
 class PairSplit:
-    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several parts.
+    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several splits.
 
     Args:
         val: Fraction of the pairs for validation.
@@ -176,21 +176,21 @@ class PairSplit:
         return np.zeros(len(documents), dtype=np.int8)
 
     def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Returns 0 for every pair; ``cut`` assigns the parts once all pairs are sampled."""
+        """Returns 0 for every pair; ``cut`` assigns the splits once all pairs are sampled."""
         return np.zeros(len(earlier), dtype=np.int8)
 
     def cut(self, count: int) -> np.ndarray:
-        """Assigns ``count`` pairs to the three parts at random, ``(count,)``."""
+        """Assigns ``count`` pairs to the three splits at random, ``(count,)``."""
         return _cut(count, self.val, self.test, np.random.default_rng(self.seed))
 
 
 def split_corpus(split: Split, corpus: Corpus) -> np.ndarray:
-    """The part of each report of a corpus, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
+    """The split of each report of a corpus, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
     return split.of_documents(corpus.documents, corpus.relevance)
 
 
 def keep_assigned(corpus: Corpus, parts: np.ndarray) -> tuple[Corpus, np.ndarray]:
-    """Removes the documents after the last part, which do not exist yet when it is tested."""
+    """Removes the documents after the last split, which do not exist yet when it is tested."""
     count = int(np.flatnonzero(parts != OUTSIDE).max(initial=-1)) + 1
     return (corpus, parts) if count == len(corpus) else (keep_first(corpus, count), parts[:count])
 
@@ -202,7 +202,7 @@ def check_fractions(val: float, test: float) -> None:
 
 
 def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.ndarray:
-    """A random part for each of ``count`` items, with rounded bounds."""
+    """A random split for each of ``count`` items, with rounded bounds."""
     position = np.empty(count, dtype=np.int64)
     position[rng.permutation(count)] = np.arange(count)
     # With 10 items, val=0.2 and test=0.2: positions 0 to 5 are training, 6 and 7 validation, 8 and 9 test.
@@ -223,22 +223,22 @@ class YearSplit(LaterPart):
     val_days: float = 92
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Assigns parts by creation date.
+        """Assigns splits by creation date.
 
         Raises:
-            ValueError: If there are no dates, or a part would be empty.
+            ValueError: If there are no dates, or a split would be empty.
         """
         if not documents.has_dates:
             raise ValueError(f"split=year needs creation dates, and {documents.name} has none: choose split=group")
         test_from = pd.Timestamp(self.year, 1, 1, tz="UTC")
         bounds = [test_from - pd.Timedelta(days=self.val_days), test_from, pd.Timestamp(self.year + 1, 1, 1, tz="UTC")]
         dates = documents.table["created_at"]
-        # A document at a bound belongs to the part that begins there.
+        # A document at a bound belongs to the split that begins there.
         val, test, end = (int(dates.searchsorted(bound, side="left")) for bound in bounds)
         empty = [part for part, size in zip(PARTS, (val, test - val, end - test), strict=True) if not size]
         if empty:
             raise ValueError(
-                f"split.year={self.year} leaves part {empty[0]} of {documents.name} without documents, which are"
+                f"split.year={self.year} leaves split {empty[0]} of {documents.name} without documents, which were"
                 f" created from {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}: choose another year or split.val_days"
             )
         parts = np.full(len(documents), OUTSIDE, dtype=np.int8)
@@ -250,7 +250,7 @@ class YearSplit(LaterPart):
 
 @dataclass(frozen=True)
 class FileSplit(SharedPart):
-    """Assigns whole files, whose methods share names; a pair belongs to the part that contains both documents.
+    """Assigns whole files, whose methods share names; a pair belongs to the split that contains both documents.
 
     The files are shuffled and cut where the fractions of the documents are closest to ``val`` and ``test``.
 
@@ -265,7 +265,7 @@ class FileSplit(SharedPart):
     seed: int = 0
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Assigns parts by the column ``path``; a group may have members in several parts.
+        """Assigns splits by the column ``path``; a group may have members in several splits.
 
         Raises:
             ValueError: If the documents have no paths, or are of fewer than three files.
@@ -279,7 +279,7 @@ class FileSplit(SharedPart):
         paths, file_of, counts = np.unique(documents.table["path"], return_inverse=True, return_counts=True)
         if len(paths) < len(PARTS):
             raise ValueError(
-                f"split=file: {documents.name} has only {len(paths)} files, but each of the three parts needs at"
+                f"split=file: {documents.name} has only {len(paths)} files, but each of the three splits needs at"
                 " least one"
             )
         order = np.random.default_rng(self.seed).permutation(len(paths))
@@ -292,7 +292,7 @@ class FileSplit(SharedPart):
     def _bounds(self, counts: np.ndarray) -> tuple[int, int]:
         """The first file of validation and of test, by the numbers of documents of the shuffled files."""
         # Files of 3, 1 and 6 documents allow bounds after 0, 3, 4 or 10 documents; that closest to 70 % is after the
-        # second file. Each part gets a file, so that the last bound is before the third file.
+        # second file. Each split gets a file, so that the last bound is before the third file.
         before = np.concatenate([[0], np.cumsum(counts)])
         val_from = int(np.abs(before - before[-1] * (1 - self.val - self.test)).argmin())
         val_from = min(max(val_from, 1), len(counts) - 2)
@@ -305,10 +305,10 @@ class Labels:
     """Keeps the labels of a fraction of the training groups.
 
     Reports of hidden groups become singletons: they stay nodes of the graph and candidates, and may be sampled as
-    negatives. Validation and test keep all labels. With one seed, a larger fraction contains the groups of a smaller.
+    negatives. Validation and test keep all labels. With one seed, a larger fraction keeps the groups of a smaller one.
 
     Args:
-        fraction: Fraction of the groups with at least two reports in the training part, rounded up.
+        fraction: Fraction of the groups with at least two reports in the training split, rounded up.
         seed: Seed of the random numbers.
     """
 
@@ -319,7 +319,7 @@ class Labels:
         """The groups that training observes, ``(N,)``, numbered as in the corpus.
 
         Raises:
-            ValueError: If the fraction is below 1 and the split has no part but training.
+            ValueError: If the fraction is below 1 and there is no split but training.
         """
         if self.fraction < 1 and (parts == TRAIN).all():
             raise ValueError(

@@ -41,7 +41,7 @@ FORGET = (
     " restores it. This cannot be undone. A later export or event that contains the report adds it again."
 )
 ReportList = Annotated[list[schemas.ReportCreate], Field(min_length=1, max_length=schemas.MAX_REPORTS)]
-# Chosen by the JSON type, so that an error names the fields of the one that was sent, not those of both.
+# The JSON type selects the schema, so that an error names the fields of this schema only.
 ReportOrList = Annotated[
     Annotated[schemas.ReportCreate, Tag(schemas.ONE_REPORT)] | Annotated[ReportList, Tag(schemas.REPORT_LIST)],
     Discriminator(lambda sent: schemas.REPORT_LIST if isinstance(sent, list) else schemas.ONE_REPORT),
@@ -50,8 +50,8 @@ PAGE_DIR = Path(__file__).parent / "page"
 # Read once: no request ever names a path on disk.
 FILES = {path.name: path.read_bytes() for path in PAGE_DIR.iterdir() if path.is_file()}
 DOCUMENTATION = Environment(loader=FileSystemLoader(PAGE_DIR.parent), autoescape=True).get_template("docs.html.j2")
-MAX_PROBLEMS = 5  # that one answer names
-# Instead of pydantic's words, by its type of an error.
+MAX_PROBLEMS = 5  # in one response
+# Messages that replace those of pydantic, by its error type.
 PLAIN_WORDS = {
     "extra_forbidden": "there is no such field; GET /docs lists them",
     "missing": "this field is required",
@@ -180,7 +180,7 @@ async def search(query: schemas.SearchRequest, service: ServiceDependency) -> sc
     filters = Filters(**query.filters.model_dump())
     matches = await service.searches.run(service.search, query.to_report(), query.top_k, filters)
     index = service.index
-    target = index.matching.target  # read once: an index that is replaced meanwhile may bring another one
+    target = index.matching.target  # read once, as another process may replace the index meanwhile
     return schemas.SearchResponse(
         tracker=index.name,
         reports=len(index),
@@ -275,7 +275,7 @@ async def locate(query: schemas.LocateRequest, service: ServiceDependency) -> sc
     """Finds the files that a report is about and the commits that may have introduced its bug, with matching lines."""
     finder = service.suspects
     if finder is None:
-        raise HTTPException(404, "the service knows no repository: start it with gedbd serve repo=FOLDER")
+        raise HTTPException(404, "the service has no repository: start it with gedbd serve repo=FOLDER")
     return await service.searches.run(finder.find, query.to_report(), query.top_k, query.top_commits)
 
 
@@ -292,12 +292,12 @@ class Settings:
     """Settings of the service.
 
     Attributes:
-        token: Token that requests must bring, None if none is needed; the page and the health check never need it.
+        token: Token that requests must send, None if none is needed; the page and the health check never need it.
         names: Host names of the service besides those of this machine.
         max_body_bytes: Maximum size of one request.
-        timeout_s: How long sending a request may take, and how long its answer, in seconds.
+        timeout_s: Maximum time to receive a request, and to answer it, in seconds.
         searches_at_once: Number of threads that search.
-        searches_waiting: Number of requests that may wait for one of them; more are answered 503.
+        searches_waiting: Number of requests that may wait for such a thread; further requests get a 503.
         changes_waiting: Number of requests that may wait for the one thread that changes the index.
     """
 
@@ -316,7 +316,7 @@ def create_app(
     webhook: Webhook | None = None,
     suspects: SuspectFinder | None = None,
 ) -> FastAPI:
-    """The service over an open index, which it closes at shutdown; raises ValueError if a setting is out of range.
+    """Creates the service of an open index, which it closes at shutdown. Raises ValueError if a setting is invalid.
 
     Args:
         index: The stored reports.
@@ -325,7 +325,7 @@ def create_app(
         suspects: Finds suspect commits, if there is a repository.
     """
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
-    # One thread of their own: changes exclude each other anyway, and searches go on while a file is locked.
+    # A separate thread: changes exclude each other anyway, and searches continue while a file is locked.
     changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
     service = Service(index, FeedbackStore(index.folder), searches, changes, Metrics(index), webhook, suspects)
     app = FastAPI(title="gedbd", version="1", docs_url=None, redoc_url=None, lifespan=_lifespan)
@@ -379,7 +379,7 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
 
 
 def _problem(loc: tuple[str | int, ...], kind: str, message: str) -> str:
-    """An error of pydantic in words; ``loc`` says where the value was: ("body", "filters", "component")."""
+    """A pydantic error in words; ``loc`` is the path of the value: ("body", "filters", "component")."""
     path = ".".join(str(name) for name in loc[1:] if name not in (schemas.ONE_REPORT, schemas.REPORT_LIST))
     return f"{path or 'the request'}: {PLAIN_WORDS.get(kind, message.removeprefix('Value error, '))}"
 
@@ -390,7 +390,7 @@ async def _answer_refused(request: Request, error: Exception) -> Response:
 
 
 async def _answer_unavailable(request: Request, error: Exception) -> Response:
-    """A file cannot be used at the moment. This is no bug: the log gets one line without a traceback."""
+    """Answers 503 if a file is unavailable: not a bug, so the log gets one line without a traceback."""
     if as_unavailable(error) is None:
         raise error
     log.warning("%s: %s", _request_line(request), error)
@@ -402,13 +402,13 @@ async def _answer_unavailable(request: Request, error: Exception) -> Response:
 
 
 async def _answer_failed(request: Request, error: Exception) -> Response:
-    """A bug. Starlette raises the error again, so the log gets the traceback too."""
+    """Answers 500 after a bug. Starlette raises the error again, so the log gets the traceback too."""
     log.error("%s failed: %r", _request_line(request), error)
     return _answer(500, "internal error: see the log of the service")
 
 
 def _request_line(request: Request) -> str:
-    """Method and undecoded path: a decoded one could break the line of the log."""
+    """Method and undecoded path: a decoded path could contain a line break."""
     path: bytes = request.scope.get("raw_path") or b""
     return f"{request.method} {path.decode('latin-1')}"
 

@@ -19,7 +19,7 @@ from gedbd.service.github_comments import MARKER
 from gedbd.triage.stored_index import StoredIndex
 
 MAX_SEARCHED = 10
-MAX_TERMS = 5  # shared words given for a match without other reasons
+MAX_TERMS = 5  # shared words shown for a match without other reasons
 MAX_REASONS = 200  # characters
 MAX_ENTRIES = 5_000  # later ones replace the oldest; judging all after each event takes 0.1 s
 MAX_SHOWN = 50  # rows of a summary
@@ -53,7 +53,7 @@ class Suggestion:
         named: The suggested reports, the most likely first; may be empty.
         comment: The text of the comment; empty if nothing is suggested.
         reason: Why nothing is suggested.
-        is_list: Whether the suggestion is right if any suggested report is, instead of the first.
+        is_list: Whether the suggestion is right if any suggested report is, not only the first.
         moment: When the report was compared, ISO 8601 in UTC.
         mode: "shadow" if no comment is posted, else "comment".
         outcome: With a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as
@@ -76,12 +76,12 @@ class Suggestion:
 
     @property
     def ids(self) -> str:
-        """Their numbers, such as "#12, #34"."""
+        """The numbers of the ``measured`` reports, such as "#12, #34"."""
         return ", ".join(f"#{report.issue}" for report in self.measured)
 
     @property
     def probability(self) -> float:
-        """The probability that one of them is right."""
+        """The probability that one of the ``measured`` reports is right."""
         return min(sum(report.probability for report in self.measured), 1.0)
 
     @property
@@ -103,15 +103,15 @@ def suggest_duplicates(
 ) -> Suggestion:
     """Suggests duplicates if the precision target was met and the best match reaches its threshold.
 
-    For a target of lists, the sum of the best matches must reach it. The comment names the original of each group, not
-    a report that is closed as a duplicate.
+    For a target of lists, the sum of the best matches must reach it. The comment names the
+    original of each group, not a report that is closed as a duplicate.
 
     Args:
         index: The stored reports.
         report: The new report.
-        max_named: Maximum number of suggested reports, without a list.
-        target: What the backtest measured for the precision target.
-        called_duplicates: Finds which of some reports are called duplicates in comments.
+        max_named: Maximum number of suggested reports; does not apply to a list.
+        target: The backtest's result for the precision target.
+        called_duplicates: Returns those of some ids that comments call duplicates.
     """
     threshold = target.suggest_from
     if threshold is None:
@@ -135,7 +135,7 @@ def suggest_duplicates(
 
 def comment_text(named: Sequence[NamedReport], evidence: str, is_list: bool) -> str:
     """The comment in Markdown, with the hidden marker."""
-    best, *rest = map(_described, named)
+    best, *rest = map(_description, named)
     evidence = escape_markdown(evidence)
     if is_list:
         text = f"This may be a duplicate of one of these issues:\n{_bullets([best, *rest])}\n{evidence}\n\n"
@@ -149,7 +149,7 @@ def _bullets(lines: Sequence[str]) -> str:
     return "".join(f"- {line}\n" for line in lines)
 
 
-def _described(named: NamedReport) -> str:
+def _description(named: NamedReport) -> str:
     state = f", {escape_markdown(named.state)}" if named.state else ""
     why = f": {escape_markdown(named.reasons)}" if named.reasons else ""
     return f"#{named.issue} (probability {named.probability:.0%}{state}){why}"
@@ -203,7 +203,7 @@ class SuggestionLog:
     def read(self) -> list[Suggestion]:
         """All suggestions, the oldest first."""
         rows = self.table.query("SELECT content, state FROM events WHERE kind = 'compared' ORDER BY number")
-        return [_suggestion(json.loads(content), outcome) for content, outcome in rows]
+        return [_parse_suggestion(json.loads(content), outcome) for content, outcome in rows]
 
     def judge(self, index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
         """Updates all outcomes, and returns the suggestions, the oldest first."""
@@ -216,7 +216,7 @@ class SuggestionLog:
         return judged
 
 
-def _suggestion(content: dict[str, Any], outcome: str) -> Suggestion:
+def _parse_suggestion(content: dict[str, Any], outcome: str) -> Suggestion:
     named = tuple(NamedReport(**report) for report in content["named"])
     return Suggestion(**content | {"named": named, "outcome": outcome})
 
@@ -266,7 +266,7 @@ class SuggestionCounts:
     def sentence(self) -> str:
         """The counts in words."""
         if not self.compared:
-            return "No new report was compared yet."
+            return "No new report has been compared yet."
         compared = f"{self.compared:,} new report{'s were' if self.compared > 1 else ' was'} compared"
         outcomes = f" ({self.right:,} right, {self.wrong:,} wrong, {self.unknown:,} not yet known)"
         suggested = f"{self.suggested:,} got a suggestion{outcomes if self.suggested else ''}"

@@ -22,14 +22,14 @@ CREATE TABLE IF NOT EXISTS events (
     kind TEXT NOT NULL CHECK (kind IN ('received', 'seen', 'compared', 'comment')),
     name TEXT,
     state TEXT NOT NULL,
-    moment REAL NOT NULL DEFAULT 0,       -- when it was added or, of what is seen, last changed; seconds since 1970
+    moment REAL NOT NULL DEFAULT 0,       -- when added or, if seen, last changed; seconds since 1970
     content TEXT NOT NULL DEFAULT '',
     report TEXT,
     duplicate TEXT,
     tries INTEGER NOT NULL DEFAULT 0,
     tried_at REAL NOT NULL DEFAULT 0,
     next_try_at REAL NOT NULL DEFAULT 0,
-    posted_at REAL NOT NULL DEFAULT 0,    -- when the last POST whose result is unknown was begun; 0 if none was
+    posted_at REAL NOT NULL DEFAULT 0,    -- start of the last POST with unknown result, or 0
     UNIQUE (kind, name)
 );
 CREATE INDEX IF NOT EXISTS events_by_state ON events (kind, state, number);
@@ -56,7 +56,7 @@ class EventTable(Database):
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        super().__init__(path, SCHEMA, "the deliveries and comments that wait, and what was suggested")
+        super().__init__(path, SCHEMA, "the waiting deliveries and comments, and the suggestions")
         self.recount()
 
     def prepare(self) -> None:
@@ -71,7 +71,7 @@ class EventTable(Database):
     def forget(self, issue_id: str) -> None:
         """Erases the waiting deliveries of an issue, and the suggestions and comments that name it.
 
-        Its number stays, with the time after which its events count again, and whether a comment was posted, since an
+        Its number stays, with the time up to which its events are ignored, and whether a comment was posted, since an
         issue never gets a second one.
         """
         named = re.compile(rf"#{re.escape(issue_id)}(?!\d)")
@@ -124,7 +124,7 @@ class EventTable(Database):
             self.query("DELETE FROM events WHERE number = ?", delivery.number)
 
     def recount(self) -> None:
-        """Updates ``waiting``, which a removal does not, so that it falls after all effects of the delivery."""
+        """Updates ``waiting``; ``remove`` does not, so that it decreases only after all effects of the delivery."""
         self.waiting = self._count()
 
     def _count(self) -> int:
@@ -155,13 +155,13 @@ class EventTable(Database):
         )
 
     def link_of(self, comment: str) -> tuple[str, str] | None:
-        """The two reports that a comment has linked."""
+        """The two reports that a comment links."""
         linked = "SELECT report, duplicate FROM events WHERE kind = 'seen' AND name = ? AND report IS NOT NULL"
         rows = self.query(linked, comment)
         return rows[0] if rows else None
 
     def remember_link(self, comment: str, report: str | None, duplicate: str | None) -> None:
-        """Records which reports a comment has linked; None if it does not any more."""
+        """Records which reports a comment links; None if it no longer links any."""
         self.query(
             "INSERT INTO events (kind, name, state, report, duplicate) VALUES ('seen', ?, 'there', ?, ?)"
             " ON CONFLICT (kind, name) DO UPDATE SET report = excluded.report, duplicate = excluded.duplicate",
@@ -175,7 +175,7 @@ class EventTable(Database):
 
     def comments_linking(self, report: str, duplicate: str) -> int:
         """Number of comments that link two reports, in either direction."""
-        # Two conditions, for each of which there is an index; IN with both pairs would scan the table.
+        # Two conditions, each of which uses an index; IN with both pairs would scan the table.
         query = "SELECT count(*) FROM events WHERE (report = ?1 AND duplicate = ?2) OR (report = ?2 AND duplicate = ?1)"
         ((count,),) = self.query(query, report, duplicate)
         return int(count)

@@ -24,14 +24,14 @@ def forget_reports(location: Path | str, ids: Sequence[str]) -> list[str]:
     Args:
         location: The folder of the index, which a service may be using; or the address of a server. Feedback and
             deliveries of an index on a server are in the folder of each service, and stay.
-        ids: Their ids. What names a report is erased even if the report itself is not stored.
+        ids: Their ids. Data that names a report is erased even if the report itself is not stored.
 
     Returns:
         The ids of reports that were not stored.
 
     Raises:
         ValueError: If there is no index, or a file is damaged.
-        StoreUnavailable: If a file is in use; calling it again continues.
+        StoreUnavailable: If a file is in use; a second call continues.
         OSError: If a file cannot be deleted.
     """
     if isinstance(location, str):

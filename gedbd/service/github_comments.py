@@ -1,7 +1,7 @@
 """Posts comments on GitHub, at most one on each issue.
 
-GitHub cannot post a comment on condition that there is none yet. So each comment holds a hidden marker, which each
-attempt first searches for in all comments of the issue. The result of a POST is unknown if its answer is missing,
+GitHub cannot make a POST depend on whether a comment exists. So each comment holds a hidden marker, and each attempt
+first searches all comments of the issue for it. The result of a POST is unknown if its answer is missing,
 unreadable, or has a status of 500 or above: GitHub may create the comment after all.
 
 Guarantee: an attempt posts at most once. An issue can get a second comment only if an attempt comes before GitHub shows
@@ -34,7 +34,7 @@ MAX_TRIES = 33  # waits double from 10 s up to an hour, so the last attempt is m
 MAX_REQUESTED_WAIT_S = 6 * 3600.0
 JITTER = 0.2
 RESULT_WAIT_S = 60.0  # until GitHub shows a comment whose answer did not arrive
-MAX_PAUSE_S = 60.0  # until the clock is read again, which may have been set back
+MAX_PAUSE_S = 60.0  # until the clock, which may be set back, is read again
 
 
 class CommentError(Exception):
@@ -64,7 +64,7 @@ class CommentClient:
     Args:
         token: A token with permission to write issues.
         api_url: Address of the API.
-        timeout_s: How long an answer may pause, in seconds.
+        timeout_s: Read timeout of a request, in seconds.
         deadline_s: How long an attempt may take, with all its calls, in seconds.
     """
 
@@ -87,7 +87,7 @@ class CommentClient:
             before_post: Called right before the comment is sent; if it raises, nothing is sent.
 
         Returns:
-            Whether it was posted; False if the issue had one.
+            Whether the comment was posted; False if the issue already has one.
 
         Raises:
             CommentError: If GitHub refuses, cannot be reached, or takes longer than ``deadline_s``.
@@ -181,9 +181,9 @@ class Outbox:
         self.first_wait_s = FIRST_WAIT_S
         self.result_wait_s = RESULT_WAIT_S
         now = time.time()
-        begun = "SELECT name, posted_at FROM events WHERE kind = 'comment' AND state = 'pending' AND posted_at > 0"
+        select = "SELECT name, posted_at FROM events WHERE kind = 'comment' AND state = 'pending' AND posted_at > 0"
         self._rests_until: dict[str, float] = {}  # by the monotonic clock
-        for name, posted_at in table.query(begun):
+        for name, posted_at in table.query(select):
             # At most so long: the clock may have been set back.
             rest_s = min(posted_at + self.result_wait_s - now, self.result_wait_s)
             self._rests_until[name] = time.monotonic() + rest_s
@@ -191,8 +191,8 @@ class Outbox:
     def put(self, comment: OutboxComment) -> bool:
         """Adds a comment unless there ever was one for this issue; returns whether it was added."""
         columns = "kind, name, state, moment, content"
-        added = f"INSERT OR IGNORE INTO events ({columns}) VALUES ('comment', ?, 'pending', ?, ?)"
-        return bool(self.table.query(f"{added} RETURNING 1", comment.name, time.time(), comment.body))
+        insert = f"INSERT OR IGNORE INTO events ({columns}) VALUES ('comment', ?, 'pending', ?, ?)"
+        return bool(self.table.query(f"{insert} RETURNING 1", comment.name, time.time(), comment.body))
 
     def waiting(self) -> list[OutboxComment]:
         """All pending comments, the oldest first."""
@@ -235,7 +235,7 @@ class Outbox:
         Args:
             comments: The comments that could not be posted.
             now: Seconds since 1970.
-            requested_wait_s: How long the server asks to wait, cut at 6 hours.
+            requested_wait_s: How long the server asks to wait, at most 6 hours.
         """
         given_up = []
         with self.table.transaction():
@@ -247,8 +247,8 @@ class Outbox:
                 requested = min(requested_wait_s, MAX_REQUESTED_WAIT_S) * random.uniform(1, 1 + JITTER)
                 wait_s = max(wait_after(tries, self.first_wait_s), requested)
                 state = "failed" if tries >= MAX_TRIES else "pending"
-                changed = "tries = ?, state = ?, tried_at = ?, next_try_at = ?"
-                self._set(comment, changed, tries, state, now, now + wait_s)
+                assignments = "tries = ?, state = ?, tried_at = ?, next_try_at = ?"
+                self._set(comment, assignments, tries, state, now, now + wait_s)
         return given_up
 
     def state(self, repository: str, issue_id: str) -> str | None:
@@ -274,7 +274,7 @@ class Outbox:
 
 
 def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:
-    """Seconds until the next attempt: doubled up to an hour, with 20 % jitter."""
+    """Seconds until the next attempt: doubles with each attempt, up to an hour, with 20% jitter."""
     doubled = first_wait_s * 2.0 ** min(tries - 1, 30)
     return min(doubled, MAX_WAIT_S) * random.uniform(1 - JITTER, 1 + JITTER)
 
@@ -307,7 +307,7 @@ class CommentPoster:
         return results
 
     def post_all_due(self) -> list[str]:
-        """Does the same, then waits for resting comments and tries them again, for a process that ends afterwards."""
+        """Calls ``post_due``, waits for resting comments, and calls it again; for a process that ends afterwards."""
         results = self.post_due()
         rest_s = self.outbox.rest_s()
         if rest_s > 0 or "unknown" in results:

@@ -36,7 +36,7 @@ ISSUE_ACTIONS = ("opened", "edited", "closed", "reopened", "deleted", "transferr
 COMMENT_ACTIONS = ("created", "edited", "deleted")
 MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
 SOURCE = "webhook"
-UNREAD = f'"{PHRASE}" comes after its first {MAX_READ:,} characters, or no blank line comes before them'
+UNREAD = f'"{PHRASE}" is not in a complete paragraph of its first {MAX_READ:,} characters'
 # Fields of a report that GitHub's events set. Others, such as the component, are kept.
 ISSUE_FIELDS = ("title", "description", "created_at", "status", "resolution", "url", "resolved_at")
 
@@ -108,7 +108,7 @@ class Event(EventPart):
 
 
 def web_host(address: str) -> str:
-    """Host and port of GitHub's pages, by the address of a page or of the API; empty if the address has none."""
+    """Host and port of GitHub's pages, from the address of a page or the API; empty if the address has none."""
     try:
         host = urlsplit(address).netloc.lower()
     except ValueError:
@@ -117,12 +117,12 @@ def web_host(address: str) -> str:
 
 
 def named_duplicate(text: str, repository: str, host: str) -> str | None:
-    """The issue of this repository that the last line "Duplicate of #12" of a comment in Markdown names.
+    """The issue of this repository in the last line "Duplicate of #12" of a Markdown comment.
 
-    Code, quotes, lists, HTML and struck-out text are ignored, and so are addresses of other hosts than ``host`` and
-    text after the first ``MAX_READ`` characters.
+    Code, quotes, lists, HTML and struck-out text are ignored, as are addresses on hosts other than ``host`` and text
+    after the first ``MAX_READ`` characters.
     """
-    text = _read_part(text)
+    text = _first_paragraphs(text)
     if PHRASE not in text.lower():  # saves the slow parsing of most comments
         return None
     duplicate = None
@@ -136,7 +136,7 @@ def named_duplicate(text: str, repository: str, host: str) -> str | None:
     return duplicate
 
 
-def _read_part(text: str) -> str:
+def _first_paragraphs(text: str) -> str:
     """The complete paragraphs among the first ``MAX_READ`` characters of a comment."""
     if len(text) <= MAX_READ:
         return text
@@ -193,7 +193,7 @@ def read_event(payload: object, kind: str) -> Event:
 
 
 class IndexUpdater:
-    """Updates an index and its feedback by the events of a repository.
+    """Updates an index and its feedback from the events of a repository.
 
     Args:
         index: The stored reports.
@@ -256,7 +256,7 @@ class IndexUpdater:
         text = comment.body or ""
         number = str(event.issue.number)
         if event.action == "deleted":
-            return None, "the deleted comment had linked nothing"
+            return None, "the deleted comment has no link"
         if event.action == "edited" and comment.id is None:
             return None, "the edited comment has no id"
         # Checked before parsing, which is slow for some texts, so that only texts of members are parsed.
@@ -264,7 +264,7 @@ class IndexUpdater:
             return None, "the comment was written by a bot"
         if comment.author_association not in MEMBERS:
             return None, "only owners, members and collaborators of the repository may mark an issue as a duplicate"
-        if PHRASE in text[len(_read_part(text)) :].lower():  # in the rest of a long comment
+        if PHRASE in text[len(_first_paragraphs(text)) :].lower():  # in the rest of a long comment
             log.warning("comment %s on issue %s is not read: %s", comment.id, number, UNREAD)
             return None, UNREAD
         host = web_host(event.issue.html_url or "") or web_host(self.api_url)

@@ -1,4 +1,4 @@
-"""What runs around every request: checks before a route runs, security headers, and Prometheus metrics."""
+"""Middleware for every request: checks before a route runs, security headers, and Prometheus metrics."""
 
 import asyncio
 import hmac
@@ -37,8 +37,8 @@ class RequestRefused(Exception):  # noqa: N818 - carries an answer to the client
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
         # The rest of the body may still come: no further request can be read from this connection.
-        named = {"Connection": "close"} | {name.replace("_", "-"): value for name, value in headers.items()}
-        self.response = JSONResponse({"detail": detail}, status, named)
+        all_headers = {"Connection": "close"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        self.response = JSONResponse({"detail": detail}, status, all_headers)
 
 
 class RequestGuard:
@@ -102,17 +102,17 @@ class RequestGuard:
         if self.token is None:
             return True
         scheme, _, sent = authorization.partition(" ")
-        # In constant time: how long a comparison takes must not tell how many characters are right.
+        # In constant time: the duration of a comparison must not reveal how many characters are correct.
         same = hmac.compare_digest(sent.strip().encode(), self.token.encode())
         return scheme.lower() == "bearer" and same
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
         too_large = f"the request is larger than {self.max_body_bytes:,} bytes"
         length = headers.get("content-length")
-        # A proxy could read a request that states its length in two ways as another one.
+        # A proxy could read a different request if its length is stated in two ways (request smuggling).
         if length is not None and "transfer-encoding" in headers:
             raise RequestRefused(400, "Content-Length and Transfer-Encoding must not be used together")
-        # h11 has refused a length that is no whole number.
+        # h11 has already refused a length that is not a whole number.
         if int(length or 0) > self.max_body_bytes:
             raise RequestRefused(413, too_large)
         body = bytearray()
@@ -144,7 +144,7 @@ def _is_utf_8(body: bytes) -> bool:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read already, then whatever follows it."""
+    """Returns a ``receive`` that repeats the body, then passes on later messages."""
     unread = [body]
 
     async def receive_again() -> Message:
@@ -174,7 +174,7 @@ class Metrics:
     """
 
     def __init__(self, index: Sized) -> None:
-        # A registry of its own: two services in one process, as in tests, do not add up.
+        # A separate registry, so that the counts of two services in one process, as in tests, do not add up.
         self.registry = CollectorRegistry()
         registry = self.registry
         buckets = LATENCY_BUCKETS_S
@@ -207,14 +207,14 @@ class MetricsMiddleware:
         status = 500  # of an application that fails before it answers
         started = time.perf_counter()
 
-        async def watch(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, watch)
+            await self.app(scope, receive, send_and_record)
         finally:
             # The route's pattern, not the path: a label for each address would grow without bound.
             path = getattr(scope.get("route"), "path", "other")

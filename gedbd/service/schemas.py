@@ -18,7 +18,7 @@ NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and unpaired surrogates
 EXCERPT_LENGTH = 400
 MAX_REPORTS = 100
 MAX_SUGGESTIONS = 1_000
-# Names of the two bodies of POST /api/reports, with blanks, as no field has.
+# Names of the two bodies of POST /api/reports, with blanks, unlike names of fields.
 ONE_REPORT = "one report"
 REPORT_LIST = "list of reports"
 ERRORS = {
@@ -57,7 +57,7 @@ Url = Annotated[str, StringConstraints(max_length=MAX_URL_LENGTH), AfterValidato
 
 
 def utc_date(moment: object) -> datetime:
-    """Parses a date, but no number, which pydantic would read as seconds since 1970."""
+    """Parses a date; refuses numbers, which pydantic would read as seconds since 1970."""
     if isinstance(moment, datetime):
         return check_range(moment)
     if not isinstance(moment, str):
@@ -95,7 +95,7 @@ class ReportDraft(RequestBody):
     resolved_at: Date | None = None
 
     def to_report(self) -> Report:
-        """The report."""
+        """Converts the draft to a ``Report``."""
         return Report(**{name: getattr(self, name) for name in ReportDraft.model_fields})
 
 
@@ -106,7 +106,7 @@ class ReportCreate(ReportDraft):
 
 
 class SearchFilters(RequestBody):
-    """Filters of a search."""
+    """Limits a search by creation date and component."""
 
     created_from: Date | None = None
     created_before: Date | None = None
@@ -114,7 +114,7 @@ class SearchFilters(RequestBody):
 
 
 class SearchRequest(ReportDraft):
-    """A report to search duplicates of."""
+    """A report to find duplicates of."""
 
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filters: SearchFilters = SearchFilters()
@@ -184,8 +184,8 @@ class TargetResponse(BaseModel):
     """The backtest of the precision target; ``statement`` is a summary in words.
 
     ``status`` is ``met``, ``missed``, ``inconclusive``, ``no threshold``, ``too few duplicates`` or, without a
-    backtest, ``not measured``. Of ``suggestions`` on reports created from ``first`` to ``last``, ``right`` were
-    right; ``precision_low`` and ``precision_high`` bound a 95% confidence interval.
+    backtest, ``not measured``. ``right`` is the number of right ``suggestions`` on reports created from ``first``
+    to ``last``; ``precision_low`` and ``precision_high`` bound a 95% confidence interval.
     """
 
     target_precision: float
@@ -209,7 +209,7 @@ class SearchResponse(BaseModel):
     threshold: float | None
     target: TargetResponse
     list_statement: str = Field(
-        description="Measured precision of lists such as the first three; empty if too unlikely"
+        description="Measured precision of lists such as the first three; empty if such a list is too unlikely"
     )
     matches: list[MatchResponse]
 
@@ -230,7 +230,7 @@ class SuggestionResponse(BaseModel):
     moment: CleanText = Field(description="When the report was compared, UTC")
     mode: CleanText = Field(description="shadow: only recorded; comment: posted")
     named: list[NamedReportResponse] = Field(description="The most likely first")
-    is_list: bool = Field(description="Whether the suggestion is right if any named report is, instead of the first")
+    is_list: bool = Field(description="Whether the suggestion is right if any named report is, not only the first")
     outcome: CleanText
 
 
@@ -301,7 +301,7 @@ ERROR_RESPONSES: Responses = {
 
 
 class LocateRequest(ReportDraft):
-    """A report to locate files and bug-inducing commits of, before its date if it has one."""
+    """A report to find the files and bug-introducing commits of, before its date if it has one."""
 
     top_k: int = Field(5, ge=1, le=MAX_TOP_K, description="Files")
     top_commits: int = Field(5, ge=0, le=MAX_TOP_K, description="Commits; 0 for none")
@@ -390,8 +390,8 @@ class LocateResponse(BaseModel):
     """The most likely files and the most suspect commits, in descending order.
 
     ``files_commit`` is the commit whose ``num_files`` source files were ranked; ``skipped_files`` counts other files by
-    reason. ``statement`` says how often an inducing commit was among the first on the tracker's history. ``problem``
-    says why the index of the repository may be outdated, or is empty.
+    reason. ``statement`` says how often a bug-introducing commit was among the first on the tracker's history.
+    ``problem`` says why the index of the repository may be outdated, or is empty.
     """
 
     repository: CleanText

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from uvicorn import Server
 
-BACKLOG = 64  # connections that wait to be accepted, and that are accepted at once
-CLOSE_S = 3.0  # until a process that has given up its requests is ended by force
+BACKLOG = 64  # length of the listen queue, and connections accepted in one go
+CLOSE_S = 3.0  # after the service starts to close, until the process is ended by force
 LOG_EVERY_S = 10.0
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Limits of uvicorn. None bounds how slowly a client may send or read: a proxy does, by buffering.
+    """Limits of uvicorn. They do not bound how slowly a client may send or read: a buffering proxy does.
 
     Attributes:
-        max_connections: Number of open connections from which on requests are answered 503.
+        max_connections: Number of open connections at which further requests get a 503.
         keep_alive_s: How long a connection stays open after an answer, in seconds.
         shutdown_grace_s: How long requests in flight may take after a signal to stop, in seconds. The process exits
             at most three seconds later.
@@ -43,9 +43,9 @@ class ConnectionLimits:
 
 
 class RepeatedMessages(logging.Filter):
-    """Keeps clients from filling the log: warnings and errors of the server become one line every ten seconds at most.
+    """Keeps clients from filling the log: each kind of warning or error is logged once every ten seconds at most.
 
-    The line says how many of its kind were left out. The cancelling of requests at shutdown and a lack of descriptors
+    The line says how many were left out. Cancelled requests at shutdown and a lack of file descriptors
     are logged without a traceback; any other exception passes unchanged.
     """
 
@@ -55,13 +55,13 @@ class RepeatedMessages(logging.Filter):
         self._num_left_out: Counter[str] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is logged; one that is gets the number of those left out."""
+        """Whether a record is logged; a logged one gets the number of records left out."""
         error = record.exc_info[1] if record.exc_info else None
         is_expected = isinstance(error, asyncio.CancelledError) or getattr(error, "errno", None) in OUT_OF_DESCRIPTORS
         if record.levelno < logging.WARNING or (error is not None and not is_expected):
             return True
         kind = str(record.msg).partition("\n")[0]
-        # The distance, not the difference: the clock may have been set back.
+        # The absolute difference, as the clock may have been set back.
         if kind in self._logged_at and abs(record.created - self._logged_at[kind]) < LOG_EVERY_S:
             self._num_left_out[kind] += 1
             return False
@@ -81,7 +81,7 @@ def check_installed() -> None:
 
 
 def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
-    """The token that requests must bring, from an environment variable.
+    """Reads the token that requests must send from an environment variable.
 
     Raises:
         ValueError: If other machines could use the service without a token and ``allow_open`` is not set, or the token
@@ -96,10 +96,10 @@ def read_token(token_env: str, host: str, allow_open: bool) -> str | None:
 
 
 def read_secret(name: str) -> str | None:
-    """The value of an environment variable, such as the secret by which GitHub signs its events; None if not set.
+    """The value of an environment variable, such as the secret with which GitHub signs its events; None if not set.
 
     Raises:
-        ValueError: If it is so short that it can be guessed, or invalid.
+        ValueError: If it is too short or invalid.
     """
     secret = os.environ.get(name) or None
     if secret is not None and (len(secret) < 16 or not secret.isascii() or secret != secret.strip()):
@@ -108,21 +108,21 @@ def read_secret(name: str) -> str | None:
 
 
 def check_proxy(host: str, proxy: bool) -> None:
-    """Raises ValueError if other machines could connect to an address without a proxy between."""
+    """Raises ValueError if other machines could connect to an address without a proxy in between."""
     if not proxy and not is_loopback(host):
         raise ValueError(
-            f"host={host} can be reached from other machines, whose slow connections only a buffering proxy bounds:"
-            " listen on 127.0.0.1 behind one, or say with proxy=true that there is one"
+            f"host={host} can be reached from other machines, whose slow connections only a buffering proxy can"
+            " limit: listen on 127.0.0.1 behind a proxy, or set proxy=true if there is one"
         )
 
 
 def check_address(host: str, port: int) -> None:
-    """Raises ValueError if nobody can listen on an address, before the index is opened."""
+    """Raises ValueError if the service cannot listen on an address, before the index is opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
     except OSError as error:
         raise ValueError(
             f"host={host} port={port}: cannot listen there ({error.strerror or error}): choose another port=, or 0 for"
@@ -150,7 +150,7 @@ def listen(app: "FastAPI", host: str, port: int, limits: ConnectionLimits) -> No
         logging.getLogger(name).addFilter(repeated)
     with suppress(KeyboardInterrupt):  # uvicorn raises signals again after handling them
         server.run()
-    closing.set()  # it is not if a second signal has cut the shutdown short
+    closing.set()  # not set yet if a second signal cut the shutdown short
     if not server.started:
         sys.exit(1)
 
@@ -160,7 +160,7 @@ def _exit_in_time(closing: threading.Event) -> None:
     closing.wait()
     time.sleep(CLOSE_S)
     print("gedbd: exits while work still runs; acknowledged changes are on disk", file=sys.stderr, flush=True)
-    os._exit(128 + signal.SIGTERM)  # the exit status by which shells tell a signal
+    os._exit(128 + signal.SIGTERM)  # as shells report a process that a signal ended
 
 
 def build_server(
@@ -170,7 +170,7 @@ def build_server(
     port: int = 0,
     log_config: dict[str, Any] | None = None,
 ) -> "Server":
-    """A server for an app; ``run`` starts it. Port 0 takes a free one; without ``log_config``, logs stay as is."""
+    """Builds a server; ``run`` starts it. Port 0 takes a free one; without ``log_config``, logging is unchanged."""
     from uvicorn import Config, Server
 
     config = Config(

@@ -1,4 +1,4 @@
-"""Files and suspect commits beside the duplicates, from the index of a repository that a thread keeps up to date."""
+"""Finds files and suspect commits of a report in the index of a repository, which a thread keeps up to date."""
 
 import logging
 
@@ -19,9 +19,9 @@ JOIN_S = 1.0  # how long shutdown waits for an update
 
 
 class SuspectFinder:
-    """Finds the files and suspect commits of reports while a thread looks for new commits every ``update_s`` seconds.
+    """Finds the files and suspect commits of reports while a thread checks for new commits every ``update_s`` seconds.
 
-    An error of the repository is logged and named in each answer; the last state of the index answers meanwhile.
+    Errors of the repository are logged and named in each response; meanwhile the last state of the index is searched.
     """
 
     def __init__(self, repository: RepositoryIndex, update_s: float = 60.0) -> None:
@@ -61,12 +61,12 @@ class SuspectFinder:
         self.worker.start()
 
     def close(self) -> None:
-        """Stops the thread; an update that still runs is cut off at the end of the process, and loses little."""
+        """Stops the thread; a running update is cut off when the process ends, which loses little work."""
         self.worker.stop()
         self.worker.join(JOIN_S)
 
     def update(self) -> float:
-        """Brings the index up to date; returns the seconds until the next time."""
+        """Updates the index; returns the seconds until the next update."""
         try:
             update = self._repository.update(wait=False)
         except (ValueError, OSError) as error:
@@ -82,7 +82,7 @@ class SuspectFinder:
 
 
 def _cause(error: ValueError | OSError) -> str:
-    """What an error says, without the paths of this machine that an OSError names."""
+    """The message of an error, without the local paths that an OSError names."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
@@ -104,9 +104,9 @@ def open_suspects(
         cache_dir: Where the index is kept, unless ``index`` names a folder.
         revision: The branch, tag or commit whose history is indexed.
         index: Another folder for the index.
-        max_files: Files of a commit that are indexed.
-        max_diff_chars: Characters of the diff of a commit that are indexed.
-        update_s: Seconds between two looks for new commits.
+        max_files: Maximum number of indexed files per commit.
+        max_diff_chars: Maximum number of indexed characters per diff.
+        update_s: Seconds between checks for new commits.
     """
     limits = IndexLimits(max_files, max_diff_chars)
     repository = open_if_given(repo, run, cache_dir, str(revision), index, limits)

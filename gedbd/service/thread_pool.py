@@ -29,7 +29,7 @@ class BoundedThreadPool:
         at_once: Number of threads.
         waiting: Number of calls that may wait for a thread.
         timeout_s: How long a call waits for its result, in seconds.
-        name: What the calls are, as in the names of the settings.
+        name: Kind of the calls, as in the names of the settings.
     """
 
     def __init__(self, at_once: int, waiting: int, timeout_s: float, name: str = "searches") -> None:
@@ -71,7 +71,7 @@ class BoundedThreadPool:
                 raise HTTPException(503, "too many requests are waiting: try again in a moment", {"Retry-After": "1"})
             future = self.threads.submit(work, *args)
             self.unfinished.add(future)
-        # Outside of the lock: a future that is done already calls it at once.
+        # Outside the lock: if the future is already done, the callback runs at once.
         future.add_done_callback(self.unfinished.discard)
         return future
 

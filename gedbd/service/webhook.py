@@ -53,7 +53,7 @@ FULL_RETRY_S = 60
 IN_AN_ACTION = "set webhook.suggest=comment, or the input suggest of the GitHub Action"
 ANSWERS: Responses = {
     202: {"model": ErrorResponse, "description": "The event is on disk and will be processed"},
-    403: {"model": ErrorResponse, "description": "The event is one of another repository"},
+    403: {"model": ErrorResponse, "description": "The event belongs to another repository"},
 }
 webhook_router = APIRouter(responses=ERROR_RESPONSES | ANSWERS)
 
@@ -64,10 +64,10 @@ class Webhook:
     Args:
         index: The stored reports.
         repository: "owner/name"; events of other repositories are refused.
-        github: Where comments are posted; None posts none.
-        secret: The secret by which GitHub signs its events.
-        target_precision: The precision target; None for that of the index. Nothing is suggested unless the backtest met
-            it.
+        github: Client that posts comments; None to post none.
+        secret: The secret with which GitHub signs its events.
+        target_precision: The precision target; None for the target of the index. Nothing is suggested unless the
+            backtest met it.
         suggestions: Maximum number of issues that one comment names.
         max_waiting: Maximum number of deliveries that wait to be processed; more are refused.
         suggest: "shadow" records suggestions and writes nothing to GitHub, "comment" posts them as comments.
@@ -75,7 +75,7 @@ class Webhook:
         lists: Whether to suggest the three best matches as a list, by the targets measured for lists.
 
     Attributes:
-        turn: Held while an event is processed.
+        turn: Lock that is held while an event is processed.
         record: The suggestions and their outcomes.
 
     Raises:
@@ -283,7 +283,7 @@ class Webhook:
 
 
 def as_unavailable(error: Exception) -> StoreUnavailable | None:
-    """The error if it is temporary, such as a locked or damaged file, a full disk or too little memory; else None."""
+    """Returns the error as StoreUnavailable if it is temporary, such as a locked file or a full disk; else None."""
     if isinstance(error, StoreUnavailable):
         return error
     is_temporary = isinstance(error, OSError | MemoryError)
@@ -341,7 +341,7 @@ def run_event(webhook: Webhook, file: Path, kind: str) -> str:
     """Processes one event of GitHub from a JSON file without a server, and returns the result in one line.
 
     Raises:
-        ValueError: If the file holds no event of this repository.
+        ValueError: If the file does not contain an event of this repository.
     """
     try:
         payload = json.loads(file.read_bytes())

@@ -29,7 +29,7 @@ COMPILER = (
 )
 PREFIX = re.compile(rf"[\s|>]*(?:(?:{TIME}|{TAG}|{THREAD_TAG})[\s:|]*){{0,3}}")
 LOG = re.compile(rf"[\s|>]*+(?:{TIME}|{TAG}|{COMPILER})")
-TROUBLE = re.compile(r"error|warn|fail|exception|fatal|severe|\b[EWF]/", re.IGNORECASE)
+ERROR_OR_WARNING = re.compile(r"error|warn|fail|exception|fatal|severe|\b[EWF]/", re.IGNORECASE)
 FRAME = re.compile(
     r"""at\s+(?:\(wrapper\s|<[\w$]++[^>]*>                                                    # Mono, JavaScript
       |(?:async\s|new\s)?[^\s(]++\s?(?:\[as\s[^\]]++\]\s)?
@@ -81,7 +81,7 @@ MIN_DESCRIPTIONS = 100
 MIN_COPIES = 20
 MIN_COPIES_FRACTION = 0.01
 
-# A heading of Markdown or Jira, a checkbox, a line that is bold throughout, or a label with nothing behind it.
+# A heading of Markdown or Jira, a checkbox, a line that is bold throughout, or a label with nothing after it.
 FORM = re.compile(
     r"""\#{1,6}\s+\S              # ## Steps to reproduce
     |h[1-6]\.\s?\S                # h3. Steps to reproduce
@@ -96,11 +96,11 @@ SENTENCE_ENDS = tuple(".:?!\u3002\uff1a\uff1f\uff01")  # Chinese and Japanese fu
 MIN_WORDS = 4  # of an instruction
 MIN_CHARACTERS = 12  # of an instruction in a script without blanks
 JIRA_FENCE = re.compile(r"\{(?:code|noformat)(?::[^{}]*)?\}")
-# A line belongs to the template if 1% of the descriptions have it, in small and large trackers at least so many. An
-# instruction needs more copies: it looks like what a reporter writes.
-FRACTION = 0.01
+# A line belongs to the template if 1% of the descriptions have it, and at least 3 do; 20 are always enough. An
+# instruction needs more copies, as it looks like a reporter's sentence.
+MIN_TEMPLATE_FRACTION = 0.01
 MIN_FORMS = 3
-ENOUGH_FORMS = 20
+SUFFICIENT_FORMS = 20
 MIN_INSTRUCTIONS = 20
 
 
@@ -312,13 +312,13 @@ def find_logs(lines: list[str], taken: bytearray) -> Iterator[Passage]:
     """Finds runs of lines that begin with a time, a log level or the position of a compiler message."""
     for run in find_runs(lines, taken, LOG):
         if len(run) >= MIN_RUN_LINES:
-            trouble = [index for index in run[1:-1] if TROUBLE.search(lines[index])]
-            yield make_passage(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *trouble[:KEPT_ERRORS], run[-1]])
+            errors = [index for index in run[1:-1] if ERROR_OR_WARNING.search(lines[index])]
+            yield make_passage(lines, "logs", "[LOG]", run[0], run[-1] + 1, [run[0], *errors[:KEPT_ERRORS], run[-1]])
 
 
 def find_fences(lines: list[str], taken: bytearray) -> Iterator[Passage]:
     """Finds fenced code that contains no trace and no log."""
-    unclosed = set()  # closing fences that do not occur, each searched for once
+    unclosed = set()  # closing fences that were searched for and do not occur
     index = 0
     while index < len(lines):
         opening = FENCE.search(lines[index])
@@ -361,14 +361,14 @@ def template_lines(descriptions: Sequence[str]) -> frozenset[str]:
         lines = {line.strip() for line, is_code in _lines(text) if not is_code}
         forms.update({line.casefold() for line in lines if is_form(line)})
         instructions.update({line.casefold() for line in lines if _is_sentence(line)})
-    share = FRACTION * len(descriptions)
-    enough = max(MIN_FORMS, min(ENOUGH_FORMS, share))
-    frequent = {line for line, count in forms.items() if count >= enough}
+    share = MIN_TEMPLATE_FRACTION * len(descriptions)
+    min_forms = max(MIN_FORMS, min(SUFFICIENT_FORMS, share))
+    frequent = {line for line, count in forms.items() if count >= min_forms}
     return frozenset(frequent | {line for line, count in instructions.items() if count >= max(MIN_INSTRUCTIONS, share)})
 
 
 def without_template(text: str, template: Set[str]) -> str:
-    """A description without the lines of a template; one that has nothing else is kept as it is."""
+    """A description without the lines of a template; one that has nothing else is unchanged."""
     if not template:
         return text
     kept = [line for line, is_code in _lines(text) if is_code or line.strip().casefold() not in template]
@@ -376,7 +376,7 @@ def without_template(text: str, template: Set[str]) -> str:
 
 
 def is_form(line: str) -> bool:
-    """Whether a line is a heading, a checkbox or a label with nothing behind it."""
+    """Whether a line is a heading, a checkbox or a label with nothing after it."""
     return FORM.match(line) is not None
 
 

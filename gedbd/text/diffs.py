@@ -37,7 +37,7 @@ class DiffReader:
     A hunk ends early where the header of a hunk or file follows, as no line of a hunk begins with ``@`` or ``d``.
 
     Attributes:
-        hunk: The last header of a hunk.
+        hunk: The last hunk header.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class DiffReader:
         if header is None:
             self._old_left = self._new_left = 0
             return ""
-        # "@@ -3 +4,0 @@" means one line from 3 on, and none behind line 4.
+        # "@@ -3 +4,0 @@" means one line from 3 on, and none after line 4.
         old_start, old_count, new_start, new_count = (int(number or 1) for number in header.groups()[:4])
         self.hunk = HunkHeader(old_start, old_count, new_start, new_count, header[5])
         self._old_left = old_count
@@ -102,8 +102,8 @@ class ChangeFields(NamedTuple):
 def change_fields(diff: str) -> ChangeFields:
     """Reads the fields of a unified diff line by line, without a parser, as diffs are fragments.
 
-    A comment is a line that begins with ``//``, ``/*``, ``*``, ``#`` or ``<!--``, or the rest of a line behind ``//``.
-    Names are those behind ``class`` and the like; those before a parenthesis in a line that ends with ``{`` or ``:``;
+    A comment is a line that begins with ``//``, ``/*``, ``*``, ``#`` or ``<!--``, or the rest of a line after ``//``.
+    Names are those after ``class`` and the like; those before a parenthesis in a line that ends with ``{`` or ``:``;
     and those in the headings of hunks, where Git names the class or method that a hunk is in.
     """
     sections: list[str] = []
@@ -131,6 +131,6 @@ def change_fields(diff: str) -> ChangeFields:
 
 
 def declared_names(line: str) -> list[str]:
-    """Names of classes and methods in a line that declares one; keywords such as ``if (`` are none."""
+    """Names of classes and methods in a line that declares one; keywords such as ``if (`` do not count."""
     names = DECLARED.findall(line) + CALLED.findall(line)
     return [name for name in names if name not in JAVA_KEYWORDS]

@@ -30,7 +30,7 @@ GPU_TOKENS = 65_536
 class StoredTokenizer:
     """A tokenizer of transformers, read from its file without importing transformers.
 
-    It is not thread-safe, since the truncation is a state of the tokenizer.
+    It is not thread-safe, since truncation is part of the tokenizer's state.
 
     Args:
         file: ``tokenizer.json``, as transformers writes it.
@@ -183,7 +183,7 @@ def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> To
         heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in chunk]
         ids = _token_ids(heads, tokenizer, max_tokens)
         for i, (head, text) in enumerate(zip(heads, chunk, strict=True)):
-            # The whole text, where its beginning has too few tokens.
+            # Read the whole text if its beginning has too few tokens.
             if len(head) < len(text) and len(ids[i]) < max_tokens:
                 ids[i] = _token_ids([text], tokenizer, max_tokens)[0]
         rows += ids
@@ -211,7 +211,7 @@ def cut_to_tokens(texts: list[str], tokenizer: "AnyTokenizer", budgets: np.ndarr
         heads = [_head(texts[row], (int(budgets[row]) + 1) * CHARACTERS_PER_TOKEN) for row in rows]
         max_tokens = int(budgets[start : start + CHUNK_TEXTS].max()) + 1
         for row, ends in zip(rows, _token_ends(heads, tokenizer, max_tokens), strict=True):
-            # The head had too few tokens, so read the whole text.
+            # Read the whole text if its beginning has too few tokens.
             if len(ends) <= budgets[row] and len(heads[row - start]) < len(texts[row]):
                 (ends,) = _token_ends([texts[row]], tokenizer, max_tokens)
             cut[row], counts[row] = _first_words(texts[row], ends, int(budgets[row]))

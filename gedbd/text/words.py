@@ -96,7 +96,7 @@ def pairs_of(run: str) -> list[str]:
 
 
 def shared_phrases(weights: Mapping[str, float], first: str, second: str) -> dict[str, float]:
-    """Joins the bigrams that two texts share to the longest phrases that both contain.
+    """Joins the bigrams that two texts share into the longest phrases that both contain.
 
     ``打开``, ``开文`` and ``文件`` become ``打开文件`` if both texts contain it.
 
@@ -133,7 +133,7 @@ def stop_words() -> frozenset[str]:
 def without_stop_words(text: str) -> str:
     """Removes URLs and stop words: ``How do I mount https://x.org/y on boot?`` becomes ``mount boot?``.
 
-    A text of stop words only keeps them.
+    A text that has only stop words keeps them.
     """
     words = URL.sub(" ", text).split()
     kept = [word for word in words if word.strip(PUNCTUATION).lower() not in stop_words()]
@@ -168,11 +168,11 @@ class CodeWords:
         for word in WORD.findall(separate(text)):
             words = cache.get(word)
             if words is None:
-                words = self._add(word)
+                words = self._split_word(word)
             kept += words
         return kept
 
-    def _add(self, word: str) -> list[str]:
+    def _split_word(self, word: str) -> list[str]:
         """Computes the words of an identifier and caches them."""
         is_run = CJK_RUN.match(word) is not None
         if len(word) > MAX_WORD_CHARS and not is_run:
@@ -210,7 +210,7 @@ def find_error_lines(text: str) -> list[str]:
     """The distinct lines of a text that contain an error word, in order.
 
     Numbers become 0 and punctuation blanks, so that lines that differ in an address or a time are equal. At most
-    ``MAX_ERROR_LINES`` of the first ``MAX_CHARACTERS`` are returned, each cut to ``MAX_LINE_LENGTH``.
+    ``MAX_ERROR_LINES`` of the first ``MAX_CHARACTERS`` characters are returned, each cut to ``MAX_LINE_LENGTH``.
     """
     lines: dict[str, None] = {}
     # Lower-casing once is ten times as fast as a pattern that ignores case.

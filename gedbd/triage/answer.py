@@ -45,7 +45,7 @@ MAX_COMPONENTS = 5  # named if a filter matches none
 
 
 def read_issues(file: str) -> list[Report]:
-    """The reports of an issue, or of a list of them, as in the exports of GitHub, GitLab, Jira and Bugzilla.
+    """Reads reports from an issue or a list of issues, as exported by GitHub, GitLab, Jira and Bugzilla.
 
     The JSON file may also hold objects with the fields of ``Report``. Raises ValueError if it is missing or invalid.
     """
@@ -60,7 +60,7 @@ def read_issues(file: str) -> list[Report]:
 
 
 def report_of_issue(issue: Record) -> Report:
-    """The report of a tracker's issue, as it was created if the export has its history.
+    """Converts a tracker's issue to a report, in its state at creation if the export has its history.
 
     Raises:
         ValueError: If it is not an issue, or is invalid.
@@ -75,7 +75,7 @@ def report_of_issue(issue: Record) -> Report:
 def _records(page: ExportPage) -> Iterable[ExportRecord]:
     """The issues and reports of a page."""
     values = list(read_values(page))
-    # A report is not a response of a tracker with a list of issues.
+    # Objects with the fields of a report are not pages of a tracker, which contain issues.
     if all(map(_is_report, values)):
         return [ExportRecord(f"{page.path}, record {number}", value) for number, value in enumerate(values, start=1)]
     return read_records(page)
@@ -140,8 +140,8 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         raise ValueError(f"file={file}: no such file")
     if path.suffix.lower() in TABLES:
         raise ValueError(
-            f"file={file}: a table is not read: write each report as a JSON object with title and description, one a"
-            " line, in a .jsonl file"
+            f"file={file}: tables are not supported: write each report as a JSON object with title and description,"
+            " one per line, in a .jsonl file"
         )
     content = path.read_text(encoding="utf-8-sig", errors="replace")
     if not content.strip():
@@ -155,7 +155,7 @@ def as_json(report: Report, matches: Sequence[Match], target: TargetResult, list
     """One line of ASCII for programs: ``query``, ``threshold``, ``target``, ``list_statement`` and ``matches``.
 
     ``threshold`` is the lowest probability of automatic suggestions, or null; ``target`` is the result of the backtest,
-    with ``statement`` in words; ``list_statement`` is that of lists.
+    with ``statement`` in words; ``list_statement`` is the same for lists.
     """
     answer = {
         "query": asdict(report),
@@ -181,8 +181,8 @@ def print_matches(
     if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
         reasons = matches[0].explanation.reasons
         because = f": {', '.join(reasons)}" if reasons else ""
-        verdict = f"Probably the same as {matches[0].master.issue_id}{because}."
-        console.print(_printable(verdict), highlight=False)
+        sentence = f"Probably the same as {matches[0].master.issue_id}{because}."
+        console.print(_printable(sentence), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
@@ -213,8 +213,8 @@ def unknown_component(component: str, known: Sequence[str]) -> str:
     """The message for a filter by an unknown component; empty if it is among ``known``, the most similar components."""
     if any(has_component(name, component) for name in known):
         return ""
-    cure = f"it must be the whole name, such as {', '.join(map(repr, known))}" if known else "no report has one"
-    return f"component={component}: no stored report has this component; {cure}"
+    hint = f"it must be the full name, such as {', '.join(map(repr, known))}" if known else "no report has one"
+    return f"component={component}: no stored report has this component; {hint}"
 
 
 def _printable(text: str) -> Text:
@@ -222,7 +222,7 @@ def _printable(text: str) -> Text:
     return Text(printable(text, keep="\n"))
 
 
-def _linked(issue_id: str, url: str) -> Text:
+def _link(issue_id: str, url: str) -> Text:
     """An id as a link to the report's page."""
     text = _printable(issue_id)
     address = web_url(url)
@@ -237,20 +237,20 @@ def _describe(match: Match) -> Text:
     best = match.best
     created = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
     facts = f"{created} {master.status} {master.resolution}".rstrip()
-    parts = [_linked(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
+    parts = [_link(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
     members = match.members[1:]  # the first one is the master
     if members:
-        links = [_linked(member, match.urls.get(member, "")) for member in members[:MAX_NAMED]]
+        links = [_link(member, match.urls.get(member, "")) for member in members[:MAX_NAMED]]
         more = ", ..." if len(members) > MAX_NAMED else ""
         parts += [Text("\nwith "), Text(", ").join(links), Text(f"{more}; most similar ")]
-        parts += [_linked(best.issue_id, best.url), _printable(f": {best.title}")]
+        parts += [_link(best.issue_id, best.url), _printable(f": {best.title}")]
     return Text().join(parts)
 
 
 def _nothing_likely(report: Report, target: TargetResult) -> str:
     """The meaning of low probabilities, which depends on the model and on the length of the report."""
     if target.status == NOT_MEASURED:
-        return "Ordered by all features of the reports, of which the similarity of their texts is one."
+        return "Ordered by all features of the reports, including the similarity of their texts."
     if report.description.strip():
         return f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}."
     return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."
@@ -278,7 +278,7 @@ def report_from_text(text: str) -> Report:
     return report
 
 
-def _report_of(value: Any) -> Report:
+def _parse_report(value: Any) -> Report:
     """A report from an object with its fields, or from an issue in its tracker's format."""
     if isinstance(value, dict) and not value.keys() <= set(FIELD_NAMES) and recognise(value):
         return report_of_issue(value)
@@ -291,7 +291,7 @@ def _read_lines(lines: Iterable[str], source: str) -> Iterator[Report]:
         if line.strip():
             try:
                 parsed = json.loads(line)
-                reports = [_report_of(value) for value in (parsed if isinstance(parsed, list) else [parsed])]
+                reports = [_parse_report(value) for value in (parsed if isinstance(parsed, list) else [parsed])]
             except (ValueError, RecursionError) as error:  # json.JSONDecodeError is a ValueError
                 raise ValueError(f"{source}, line {number}: {error}") from error
             is_empty &= not reports

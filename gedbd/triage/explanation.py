@@ -16,7 +16,7 @@ from gedbd.text.words import find_words, normalise, shared_phrases, stop_words
 
 MAX_REASONS = 5
 MAX_NAMED = 3  # identifiers
-MOST_FREQUENT = 5  # maximum reports with a rare line about an error, in a small tracker
+MOST_FREQUENT = 5  # maximum number of reports that have a rare error line, in a small tracker
 MOST_FREQUENT_SHARE = 0.001  # of all reports, likewise in a large one
 MAX_LINE_CELLS = 70
 MIN_SHARE = 0.05  # of all positive contributions to a score
@@ -110,21 +110,21 @@ class _WeightedSentences:
     def sum_of(self, number: int) -> float:
         """The sum of the weights of all words of a sentence, compared or not."""
         if number not in self._sums:
-            # Sorted: sets differ in order from process to process, and the sum with them in its last bit.
+            # Sorted: the order of a set differs between processes, which would change the last bit of the sum.
             words = sorted(self._all_words[number] & self.weights.keys())
             self._sums[number] = sum(map(self.weights.__getitem__, words))
         return self._sums[number]
 
     @cached_property
-    def _foreign(self) -> str:
+    def _non_ascii(self) -> str:
         """The non-ASCII sentences, normalised."""
         return "\n".join(normalise(sentence) for sentence in self.text if not sentence.isascii())
 
     def shared_terms(self, other: "_WeightedSentences") -> tuple[str, ...]:
-        """The rarest shared words, with pairs of Chinese, Japanese and Korean characters joined to phrases."""
+        """The rarest shared words, with pairs of Chinese, Japanese and Korean characters joined into phrases."""
         weight_of = {word: self.weights[word] for word in self.words & other.words}
         if not all(map(str.isascii, weight_of)):
-            weight_of = shared_phrases(weight_of, self._foreign, other._foreign)
+            weight_of = shared_phrases(weight_of, self._non_ascii, other._non_ascii)
         return tuple(sorted(weight_of, key=lambda word: (-weight_of[word], word))[:MAX_TERMS])
 
     def similar_sentences(self, other: "_WeightedSentences") -> tuple[tuple[str, str, float], ...]:
@@ -135,8 +135,8 @@ class _WeightedSentences:
             for pair in product(self.sentences_of[word], other.sentences_of[word]):
                 overlap[pair] = overlap.get(pair, 0.0) + self.weights[word]
         similar: list[tuple[float, int, int]] = []
-        for (first, second), both in overlap.items():
-            similarity = 2 * both / (self.sum_of(first) + other.sum_of(second))
+        for (first, second), shared_weight in overlap.items():
+            similarity = 2 * shared_weight / (self.sum_of(first) + other.sum_of(second))
             if similarity >= MIN_SIMILARITY:
                 similar.append((-similarity, first, second))  # the most similar pair is sorted first
         pairs: list[tuple[str, str, float]] = []
@@ -207,11 +207,11 @@ def reasons(
         family = _family(name)
         if family is not None:
             totals[family] += value
-    least = MIN_SHARE * sum(value for value in totals.values() if value > 0)
+    min_total = MIN_SHARE * sum(value for value in totals.values() if value > 0)
     phrases = {"errors": str(error)} if error is not None and error.is_rare else {}
     for family, total in sorted(totals.items(), key=lambda item: -item[1]):
         phrase = _phrase(family, values, identifiers)
-        if total > 0 and total >= least and phrase:
+        if total > 0 and total >= min_total and phrase:
             phrases[family] = phrase
     return () if phrases.keys() <= NOT_SIMILARITY else tuple(phrases.values())[:MAX_REASONS]
 
@@ -244,7 +244,7 @@ def _phrase(family: str, values: Mapping[str, float], identifiers: Sequence[str]
 
 
 def _days(logarithm: float) -> str:
-    """The distance of two reports in time, from log(1 + days)."""
+    """The time between two reports in words, from log(1 + days)."""
     days = float(np.expm1(logarithm))
     if np.isnan(days) or round(days) > MAX_DAYS:
         return ""

@@ -55,8 +55,8 @@ MAX_SAMPLED = 200
 MAX_UNKNOWN = 0.1  # share of tokens: MiniLM has 0 for English, .19 for Japanese and .66 for Chinese
 MAX_LETTERS = 0.5  # share of unknown tokens and single letters: MiniLM has .94 for Russian
 UNREADABLE = (
-    "%s: the encoder does not know the script of many reports: of the tokens of a sample of %d, %s are unknown and %s"
-    " single letters: choose a multilingual encoder, such as encoder=multilingual_e5_small"
+    "%s: the encoder does not know the script of many reports: in a sample of %d, %s of the tokens are unknown and %s"
+    " are single letters; choose a multilingual encoder, such as encoder=multilingual_e5_small"
 )
 MIN_MISSING = 10  # missing or different reports that an update replaces without confirmation
 MAX_MISSING = 0.5  # share of the stored reports
@@ -131,7 +131,7 @@ class Contents(NamedTuple):
 
 @contextmanager
 def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
-    """The store of an index, created if absent, while this process alone brings it to a corpus.
+    """Opens the store of an index, created if absent, for an update that no other process may run.
 
     Args:
         location: The folder, or the address of a server, ``postgresql://user@host:port/database``.
@@ -153,11 +153,11 @@ def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
     try:
         compact(location / FILE)
     except OSError as error:
-        log.warning("%s: the files for quick opening cannot be written (%s)", location, error)
+        log.warning("%s: the cache that speeds up opening cannot be written (%s)", location, error)
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel) -> None:
-    """Raises ReplacesIndexError if a corpus or a model seems not to be meant for an index.
+    """Raises ReplacesIndexError if a corpus or a model probably belongs to another index.
 
     The corpus lacks most stored reports or has different reports with their ids, or a model without a backtest would
     replace one with a backtest.
@@ -189,13 +189,13 @@ def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel
     model = "{}" if store.is_empty else store.about().get("matching", "{}")
     if not matching.targets and json.loads(model).get("targets"):
         raise ReplacesIndexError(
-            f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace by the"
+            f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace with the"
             " default ones; to keep them, give that backtest again"
         )
 
 
 def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
-    """Updates an index to a corpus; with a new model, all reports are encoded again.
+    """Updates an index to match a corpus; with a new model, all reports are encoded again.
 
     Args:
         location: See ``opened_to_update``.
@@ -239,7 +239,7 @@ def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel) -
 def _build_model(
     settings: str, matching: TriageModel, weights: Path | None, corpus: Corpus, store: ReportStore
 ) -> Model:
-    """The model of an index: the stored one, with what was fitted to its corpus, if it is equal."""
+    """Builds the model of an index; an equal stored model is kept, with the texts fitted to its corpus."""
     state = b""
     if weights is not None:
         import torch
@@ -267,7 +267,7 @@ def _build_model(
 def _corpus_encoder(
     load: Callable[[], "LoadedEncoder | GivenEncoder"], text_settings: DictConfig, model: Model, path: Path | str
 ) -> Callable[[pd.DataFrame], np.ndarray]:
-    """Encodes reports through the embedding cache; the encoder is loaded at first use."""
+    """Returns a function that encodes reports with the vector cache; the encoder is loaded at first use."""
     from gedbd.encoders.loaded_encoder import calibration_texts
 
     def encode(reports: pd.DataFrame) -> np.ndarray:
@@ -285,7 +285,7 @@ def _corpus_encoder(
 
 
 def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", path: Path | str) -> None:
-    """Warns if the encoder's fast tokenizer does not cover the script of most texts, of which a sample is read."""
+    """Warns if the encoder's fast tokenizer does not cover the script of most texts in a sample."""
     if len(texts) < MIN_SAMPLED or not encoder.tokenizer.is_fast:
         return
     sample = texts[:: -(-len(texts) // MAX_SAMPLED)]
@@ -295,7 +295,7 @@ def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", pa
 
 
 def update_index(cfg: DictConfig, console: Console) -> Changes:
-    """Updates an index to a corpus, see ``store_corpus``, by the configuration of ``conf/index.yaml``."""
+    """Updates an index to match a corpus, with the options of ``conf/index.yaml``; see ``store_corpus``."""
     if cfg.run:
         tested, matching, weights = find_backtest(Path(cfg.run))
     elif OmegaConf.is_missing(cfg.dataset, "path"):
@@ -334,7 +334,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
-        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {_cure(folder)}")
+        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {_advice(folder)}")
     cfg = read_saved(folder)
     weights = None
     if cfg.run:
@@ -345,7 +345,7 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     return cfg, TriageModel.from_json(text, str(folder)), weights
 
 
-def _cure(folder: Path) -> str:
+def _advice(folder: Path) -> str:
     """The advice for a folder that is not a finished backtest."""
     below = sorted(folder.rglob(MATCHING), key=lambda file: file.stat().st_mtime)
     if below:
@@ -385,7 +385,7 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
             )
         kept = _changed(before, now)
         later = _encode_later(store, before, encode, vectors, 1) if is_new_model else {}
-        order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # that of the corpus
+        order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # as in the corpus
         written = {issue_id: later.get(issue_id, reports[issue_id]) for issue_id in order} | later
         deleted = before.reports.keys() - reports.keys() - kept
         # Reports with a new address or date of resolution, which are not encoded.
@@ -424,8 +424,8 @@ def _encode(
 
 def _changed(before: Contents, now: Contents) -> set[str]:
     """Ids of reports that other processes have added, changed or deleted."""
-    either = before.reports.keys() | now.reports.keys()
-    return {issue_id for issue_id in either if before.reports.get(issue_id) != now.reports.get(issue_id)}
+    all_ids = before.reports.keys() | now.reports.keys()
+    return {issue_id for issue_id in all_ids if before.reports.get(issue_id) != now.reports.get(issue_id)}
 
 
 def _encode_later(

@@ -20,7 +20,7 @@ MADE_FROM = "made_from"  # a hash of the inputs of a line
 
 
 class LocatedReports(NamedTuple):
-    """The newly located reports, newest first, and the numbers of those located before or left out as too old."""
+    """The newly located reports, newest first, and the numbers of reports located before and of older, ignored ones."""
 
     new: tuple[tuple[Report, Located], ...]
     num_kept: int
@@ -31,9 +31,9 @@ class LocatedReports(NamedTuple):
 def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> LocatedReports:
     """Updates the file of located reports with the ``max_located`` newest ones that are not closed, newest first.
 
-    It has a line of ``gedbd locate json=true`` for each. A report is located as of its date, and again if its text, the
-    repository or the ranker changes. Lines of other reports are removed. Raises ValueError if the repository cannot be
-    read, or another process updates the index of reports.
+    The file has one line of ``gedbd locate json=true`` per report. A report is located as of its date, and again if its
+    text, the repository or the ranker changes. Lines of other reports are removed. Raises ValueError if the repository
+    cannot be read, or another process updates the index of reports.
     """
     update = index.update()
     with sole_process(folder / LOCK, f"{folder}: the index is updated"):

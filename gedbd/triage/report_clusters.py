@@ -1,4 +1,4 @@
-"""Clusters of open reports of an index that are probable duplicates, with the verdicts of people, and their page."""
+"""Finds clusters of open reports in an index that are probable duplicates, and writes a page for human verdicts."""
 
 import math
 import os
@@ -49,8 +49,8 @@ CLUSTERS_TEXT = (
     " duplicates. Nothing changes in the tracker."
 )
 UNMEASURED = (
-    "The probabilities were learnt from other trackers: gedbd backtest has not measured them on this one, so read each"
-    " group before you trust the next."
+    "The probabilities were learnt from other trackers: gedbd backtest has not measured them on this one, so check"
+    " each group yourself."
 )
 
 
@@ -83,7 +83,7 @@ class Backlog:
 
 
 class LikelyPairs(NamedTuple):
-    """P pairs: rows of a later report and of the most similar one of an earlier group, and probability, ``(P,)``."""
+    """P pairs: rows of a later report and of the most similar report of an earlier group, and probability, ``(P,)``."""
 
     later: np.ndarray
     earlier: np.ndarray
@@ -119,10 +119,10 @@ class Clusters(NamedTuple):
     """The clusters, largest first, and counts of the pairs at or above the threshold that are in no cluster.
 
     Attributes:
-        clusters: Ties by the higher lowest probability.
+        clusters: Of equal sizes, the one with the higher ``lowest`` comes first.
         num_closed: Number of pairs whose earlier report and all its known duplicates are closed.
         num_rejected: Number of pairs that people have rejected.
-        num_apart: Number of pairs that are apart because a third report is similar to only one of them.
+        num_apart: Number of pairs in no cluster because a third report is similar to only one of them.
         closest: The most probable pairs below the threshold, if there is no cluster.
     """
 
@@ -162,12 +162,12 @@ def read_backlog(folder: Path) -> Backlog:
     # Deleted reports still connect others.
     group = find_known_groups(links, row_of).group
     known = [[row_of[issue_id] for issue_id in pair] for pair in rejected if row_of.keys() >= set(pair)]
-    apart = {(int(min(group[pair])), int(max(group[pair]))) for pair in known}
+    rejected_groups = {(int(min(group[pair])), int(max(group[pair]))) for pair in known}
     members = np.flatnonzero(group != np.arange(len(group)))
     history = ReportHistory(features.take(order.tolist()), np.stack([members, group[members]]), group)
     unknown = int((facts["state"] == "unknown").sum())
     reports = facts.drop(columns="state").assign(is_open=facts["state"].isin(OPEN_STATES))
-    return Backlog(about.get("name", ""), model, reports, history, group, frozenset(apart), unknown)
+    return Backlog(about.get("name", ""), model, reports, history, group, frozenset(rejected_groups), unknown)
 
 
 def _day_of(report: Report) -> str:
@@ -185,9 +185,9 @@ def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:
 
 
 def find_likely_pairs(history: ReportHistory, rows: Sequence[int], model: TriageModel, least: float) -> LikelyPairs:
-    """Pairs of the reports of some rows, which ascend, and their best earlier candidates, from a probability on.
+    """Pairs of the reports in ascending ``rows`` and their best earlier candidates, from a minimum probability on.
 
-    Later reports are no candidates, as in the backtest that the probabilities were calibrated on.
+    Later reports are not candidates, as in the backtest that the probabilities were calibrated on.
     """
     blocks = [np.empty((0, 3)), *history.replay_with(partial(_best_pairs, model, least), rows, "compare reports")]
     table = np.concatenate(blocks)
@@ -203,7 +203,7 @@ def _best_pairs(model: TriageModel, least: float, query: Replayed) -> np.ndarray
 
 @stage("find the clusters")
 def find_clusters(backlog: Backlog, threshold: float) -> Clusters:
-    """Clusters of open reports, every two of which are a pair with at least this probability.
+    """Clusters of open reports in which every pair has at least the probability ``threshold``.
 
     Reports that are marked as duplicates of each other count as one, whose probability with another is that of its
     most probable pair.
@@ -362,7 +362,7 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
         stored = store.reports(sorted({issue_id for pair in clear for issue_id in pair}))
     known = {pair: verdict for pair, verdict in clear.items() if stored.keys() >= set(pair)}
     if not known:
-        raise ValueError(f"file={file}: it has no verdict on two reports of {folder}; is it of another index?")
+        raise ValueError(f"file={file}: it has no verdict on two reports of {folder}; is it from another index?")
     with closing(FeedbackStore(folder)) as feedback:
         added = [
             feedback.record(FeedbackEvent(Report(issue_id=report), suggested, verdict, "web"))
@@ -377,7 +377,7 @@ def record_verdicts(folder: Path, file: Path) -> list[str]:
 
 
 def pairs_table(backlog: Backlog, clusters: Sequence[Cluster]) -> pd.DataFrame:
-    """Pairs of each report of a cluster and the oldest: ``COLUMNS`` and addresses."""
+    """Pairs of each report of a cluster with the oldest one: ``COLUMNS`` and addresses."""
     rows = []
     ids = backlog.reports["id"].tolist()
     titles = backlog.reports["title"].tolist()
@@ -427,7 +427,7 @@ def left_out(backlog: Backlog, result: Clusters) -> list[str]:
         "pairs of open reports in no group because a third report is like one of the two only: {:,}": (
             result.num_apart
         ),
-        "reports whose state the tracker does not say: {:,}, counted as open": backlog.num_unknown,
+        "reports without a state in the tracker: {:,}, counted as open": backlog.num_unknown,
     }
     return [text.format(count) for text, count in counts.items() if count]
 

@@ -56,7 +56,7 @@ class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
     All methods are thread-safe. Searches run in parallel without waiting; changes run one at a time, and are stored
-    before the method returns. The next call sees the changes of other processes, including a new model. Answers equal
+    before the method returns. The next call sees the changes of other processes, including a new model. Results equal
     those of a newly opened index.
 
     All methods raise ``StoreUnavailable`` if the store cannot be used.
@@ -101,7 +101,7 @@ class StoredIndex:
             return state.reports.reports([without_surrogates(issue_id) for issue_id in ids])
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first."""
+        """Components of stored reports: those that contain ``name``, then the others, most common first."""
         with self.store.read() as state:
             return state.reports.components_like(name, limit)
 
@@ -153,7 +153,7 @@ class StoredIndex:
         stored address, or gets that of the tracker's template, if there is one.
 
         Args:
-            reports: The reports; of several with equal id the last one counts.
+            reports: The reports; of several with the same id, the last one counts.
             fields: Names of the fields to update; other fields of stored reports stay. None for all.
 
         Returns:
@@ -236,7 +236,7 @@ def open_index(
     read_only: bool = False,
     url: str | None = None,
 ) -> StoredIndex:
-    """Opens an index. While one in a folder is open, NumPy's linear algebra runs on one thread.
+    """Opens an index. While an index in a folder is open, NumPy's linear algebra runs on one thread.
 
     Args:
         folder: The folder of the index, or of a service's feedback and deliveries.
@@ -244,7 +244,7 @@ def open_index(
         backend: Backend of queries; None for that of the stored reports.
         given: The encoder of an index that was built with a Python object.
         read_only: Whether nothing is written to the folder.
-        url: Address of an index on a server, ``postgresql://user@host:port/database``; None for one in the folder.
+        url: Address of an index on a server, ``postgresql://user@host:port/database``; None for an index in the folder.
 
     Raises:
         ValueError: If there is no index, it is damaged or of another version, or the server cannot be used.
@@ -299,7 +299,7 @@ def changed_reports(
     stored = state.reports.reports([report.issue_id for report in new])
     template = state.reports.fact("url_template")
     # Of several reports with equal id the last one counts, changed or not.
-    filled = {report.issue_id: _filled(report, stored.get(report.issue_id), template, fields, now) for report in new}
+    filled = {report.issue_id: _fill_in(report, stored.get(report.issue_id), template, fields, now) for report in new}
     return Changed(stored, {id_: report for id_, report in filled.items() if stored.get(id_) != report})
 
 
@@ -308,10 +308,10 @@ def as_stored(report: Report, template: Set[str]) -> Report:
     return replace(report, description=without_template(report.description, template)) if template else report
 
 
-def _filled(
+def _fill_in(
     report: Report, stored: Report | None, template: str, fields: Sequence[str] | None, now: datetime
 ) -> Report:
-    """A report with a date and an address: those of the report, of the stored version, or now and the template's."""
+    """Fills in a missing date and address, from the stored version, or with the current time and the template."""
     if stored is not None and fields is not None:
         report = replace(stored, **{name: getattr(report, name) for name in fields})
     created_at = report.created_at
@@ -335,7 +335,7 @@ def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filte
     vector = state.model.encode_one(table)  # in another thread, while this one compares words
     index = state.candidates(report, filters, vector.result)
     query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
-    if not report.created_at:  # after all stored dates, also those of resolutions
+    if not report.created_at:  # later than all stored dates, also those of resolutions
         query = replace(query, columns=query.columns | {"day": np.nextafter([index.store.latest_day], np.inf)})
     scores = QueryScores(index.store, query, index.groups, vector=vector.result)
     candidates = find_candidates(scores, _allowed(index, report, filters))
@@ -357,22 +357,22 @@ def _matches(
     similarity: np.ndarray,
     why: list[tuple[str, ...]],
 ) -> list[Match]:
-    """The candidates of some rows, the first of ``best``, with their texts, groups and explanations."""
+    """The candidates in ``rows``, which are the first of ``best``, with their texts, groups and explanations."""
     members = [tuple(index.ids[row] for row in index.members(row)) for row in rows.tolist()]
-    named = [index.ids[row] for row in rows.tolist()]
-    stored = reports.reports(sorted({*named, *(ids[0] for ids in members)}))
+    best_ids = [index.ids[row] for row in rows.tolist()]
+    stored = reports.reports(sorted({*best_ids, *(ids[0] for ids in members)}))
     urls = reports.urls([issue_id for ids in members for issue_id in ids])
     # A report may have been deleted during the search.
-    positions = [position for position, ids in enumerate(members) if named[position] in stored and ids[0] in stored]
+    positions = [position for position, ids in enumerate(members) if best_ids[position] in stored and ids[0] in stored]
     num_reports = len(index.store.terms["text"])
-    candidates = [stored[named[position]] for position in positions]
+    candidates = [stored[best_ids[position]] for position in positions]
     explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
     matches = []
     for position, explanation in zip(positions, explanations, strict=True):
         ids = members[position]
         match = Match(
             stored[ids[0]],
-            stored[named[position]],
+            stored[best_ids[position]],
             ids,
             float(best.score[position]),
             float(best.probability[position]),
@@ -392,7 +392,7 @@ def _reasons(
     contributions: Sequence[Mapping[str, float]],
     is_dated: bool,
 ) -> list[tuple[str, ...]]:
-    """The reasons for the candidates of some rows; ``is_dated``: whether the report has a date."""
+    """The reasons for the candidates in ``rows``; ``is_dated`` says whether the report has a date."""
     identifiers, errors = (scores.words[kind].compare(rows) for kind in ("identifiers", "errors"))
     why = []
     for values, feature_contributions, names, lines in zip(

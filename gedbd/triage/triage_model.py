@@ -1,4 +1,4 @@
-"""The model of triage beside an encoder: a ranker of candidates, and the probability that a match is right.
+"""The triage model besides the encoder: a ranker of candidates, and the probability that a match is right.
 
 Boosted trees read the features of a candidate, its score and its margins over other candidates. They are trained on the
 first candidates of each report. Isotonic regression, fitted on held-out outputs, turns the output for the best
@@ -29,7 +29,7 @@ MARGINS = (
 CONFIDENCE_FEATURES = (*MARGINS, *FEATURES)
 GROUP_SIZE = FEATURES.index("group size")  # its logarithm
 PLACE = CONFIDENCE_FEATURES.index("place")  # 1 for the best candidate
-# Chosen on the validation splits of Xamarin's, Hadoop's and Titanium's reports. There, trees that learn on five
+# Chosen on the validation splits of Xamarin's, Hadoop's and Titanium's reports. There, trees trained on five
 # candidates of a report have an average precision that is 2 to 5% higher than with the best candidate alone.
 ROUNDS = 150
 NUM_LEAVES = 16
@@ -56,7 +56,7 @@ class MatchProbability:
     probabilities: np.ndarray
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        """``(B, F) -> (B,)``."""
+        """Predicts probabilities from features, ``(B, F) -> (B,)``."""
         return np.asarray(np.interp(self.trees.predict(features), self.knots, self.probabilities))
 
     def shifted(self, shift: float) -> "MatchProbability":
@@ -146,7 +146,7 @@ def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.
         if not right.any() or right.all():
             label = "right" if not right.any() else "wrong"
             raise ValueError(
-                f"too few best matches of the training and validation parts are {label} to learn probabilities"
+                f"too few best matches of the training and validation splits are {label} to learn probabilities"
                 " from: change split.test_from, or provide more duplicates"
             )
     outputs = np.empty(len(best))
@@ -194,7 +194,7 @@ def fit_isotonic(
 
 
 def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
-    """Fits a shift of the log odds of other trackers' probabilities to a tracker's reports: ``(B,)`` each, weights too.
+    """Fits a shift of the log odds of other trackers' probabilities to a tracker's reports; all arrays are ``(B,)``.
 
     The maximum a posteriori estimate with a normal prior around 0. The shift adapts probabilities, which are above 0
     and below 1, to the frequency of duplicates and keeps their order.
@@ -216,8 +216,8 @@ def fit_shift(probability: np.ndarray, right: np.ndarray, weight: np.ndarray) ->
 def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
     """Expected calibration error over ten bins of equal width (Guo et al., 2017), ``(B,), (B,) -> float``.
 
-    torchmetrics' ``BinaryCalibrationError`` has bin edges in single precision, so that 0.3 falls into the bin below, a
-    separate bin for a probability of 1, and NaN as the result without reports.
+    In torchmetrics' ``BinaryCalibrationError``, bin edges have single precision, so that 0.3 falls into the bin below,
+    a probability of 1 has a separate bin, and the result without reports is NaN.
     """
     bins = np.minimum((probability * NUM_BINS).astype(int), NUM_BINS - 1)
     expected = np.bincount(bins, probability, NUM_BINS)

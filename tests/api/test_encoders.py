@@ -94,7 +94,7 @@ def test_vectors_of_an_object_are_unit_rows(hashed_words):
 
 
 def test_mistakes_are_said_in_one_line(hashed_words):
-    with pytest.raises(ValueError, match=r"^encoder 'foo' is neither a folder, nor a name on the hub with its owner"):
+    with pytest.raises(ValueError, match=r"^encoder 'foo' is neither a folder, nor OWNER/NAME on the Hugging Face hub"):
         gedbd.Encoder("foo")
     with pytest.raises(ValueError, match=r"^int is not an encoder: give a name, a folder, or an object with"):
         gedbd.Encoder(3)

@@ -63,8 +63,8 @@ def test_objects_of_the_user_take_part(command, demo):
     [
         (["encoder=absent"], "absent"),
         (["trainer.max_epochs=0"], "trainer.max_epochs=0 must be 1 or more"),
-        (["seeds=3"], "seeds=3: call fit once a seed"),
-        (["task=pretraining"], "takes no corpus in Python: train it by gedbd train"),
+        (["seeds=3"], "seeds=3: call fit once per seed"),
+        (["task=pretraining"], "takes no corpus in Python: train it with gedbd train"),
         (["+trainer.fast_dev_run=true"], "debug=fdr"),
     ],
 )

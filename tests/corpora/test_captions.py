@@ -36,7 +36,7 @@ def test_images_of_a_corpus_belong_to_the_first_report_that_attaches_them(make_c
 @pytest.mark.parametrize(
     ("attachments", "message"),
     [
-        (" ; ", "small: no report attaches a file; say which column names them with dataset.columns.attachments="),
+        (" ; ", "small: no report attaches a file; set dataset.columns.attachments="),
         ("a.log;b.txt", r"small: none of the 2 attached files is an image \(first: a.log of report 1000\)"),
     ],
 )

@@ -123,7 +123,7 @@ def test_captions_of_the_images_that_a_report_names(tokenizer, tmp_path):
         ({"order": ["summary", "summary"]}, r"text.order=\['summary', 'summary'\]: name each part once: product"),
         ({"order": ["titel"]}, "name each part once"),
         ({"order": []}, "name each part once"),
-        ({"tokens": {"summary": None}}, "summary and description have none: only one part may take what is left"),
+        ({"tokens": {"summary": None}}, "summary and description have no number: only one part may have none"),
         ({"tokens": {"os": 0}}, "text.tokens.os=0 must be 1 or more"),
         ({"logs": "drop"}, "text.cleaning.logs=drop"),
     ],

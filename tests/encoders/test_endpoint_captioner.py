@@ -222,7 +222,7 @@ def test_the_command_says_what_it_sends_counts_failures_and_goes_on(server, run,
     assert "tracker: 10 images will be sent to " + server.url + " (unencrypted), model gpt-4.1-mini" in told_lines.out
     assert "dataset images leave this machine" in told_lines.out
     assert "images not described: 2 (the endpoint returned 429; first: 2.png of report 2.png" in told_lines.out
-    assert "of 10 different ones 7 newly described in" in told_lines.out
+    assert "10 of them different: 7 newly described in" in told_lines.out
     assert found.loc["0.png"].tolist()[1:] == ["an image 10 pixels wide", "described"]
     assert found.loc["3.png"].tolist()[1:] == ["", "the endpoint returned 400"]
     assert found["status"].value_counts()["the endpoint returned 429"] == 2

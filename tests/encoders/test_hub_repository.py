@@ -79,7 +79,7 @@ def test_a_second_upload_replaces_files_and_public_means_public(hub, exported):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a/b/c", "repo=a/b/c is no name of a repository, such as owner/name: Repo id must"),
+        ("a/b/c", "repo=a/b/c is not a repository name, such as owner/name: Repo id must"),
         ("bob/new", r"repo=bob/new: the hub refuses \(403\): You don't have the rights .*: give a token with write"),
         ("bob/old", r"repo=bob/old: the hub refuses \(403\): Forbidden"),
         ("ann/open", "repo=ann/open exists and is public: set public=true, name another repository, or change"),

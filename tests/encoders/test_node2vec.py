@@ -180,7 +180,7 @@ def test_warnings_name_isolated_and_rare_tags(encoder):
     # Each of two walks has its first tag twice.
     rare = TagEncoder(dim=4, walks=1, length=3, min_count=4).fit([("a", "b")])
     assert not rare.vectors_.any()
-    assert rare.warnings_ == ("2 of 2 tags occur less than tags.min_count=4 times in the walks",)
+    assert rare.warnings_ == ("2 of 2 tags occur fewer than tags.min_count=4 times in the walks",)
 
 
 def test_documents_without_tags_are_refused():

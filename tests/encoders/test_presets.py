@@ -118,7 +118,7 @@ def test_a_text_template_leaves_the_prefix_its_tokens(make_corpus, make, prefix_
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"prefix": 5}, r"encoder.prefix=5 must be a text"),
+        ({"prefix": 5}, r"encoder.prefix=5 must be a string"),
         ({"prefix": "query: " * 9}, r"encoder.prefix='query: .*' takes \d+ of 20 tokens and leaves none for the text"),
         ({"truncate_dim": 8}, r"encoder.truncate_dim=8: .* mine was trained for, are none: choose"),
         ({"truncate_dim": 7, "matryoshka_dims": [16, 8]}, r"encoder.truncate_dim=7: .* are 16 and 8: choose one"),

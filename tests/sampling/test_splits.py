@@ -272,7 +272,7 @@ def test_later_documents_are_cut_off_with_their_links(dated):
     assert isinstance(corpus.relevance, Groups)
     assert corpus.links is not None
     assert corpus.links.pairs.tolist() == [[1, 4], [0, 2]]
-    assert corpus.warnings == ("the last 1 of 7 reports were created after the test part and are left out",)
+    assert corpus.warnings == ("the last 1 of 7 reports were created after the test set and are left out",)
     assert split_corpus(YearSplit(2014), corpus).tolist() == parts.tolist()
     whole, _ = keep_assigned(dated, split_corpus(TimeSplit(0.4, 0.6), dated))
     assert whole is dated

@@ -13,7 +13,7 @@ class Bugzilla(Tracker):
     """Client of Bugzilla's REST API, version 5.0 or later, https://bugzilla.readthedocs.io/en/latest/api.
 
     A page is requested by id ("greater than the last one"), not by offset, so that no bug is skipped when another
-    one moves to a different product in the meantime. The comments and the history of a page take one request each. The
+    one moves to a different product during the fetch. The comments and the history of a page take one request each. The
     first comment of a bug is its description.
     """
 
@@ -22,12 +22,12 @@ class Bugzilla(Tracker):
     token_header: ClassVar[str] = "X-BUGZILLA-API-KEY"
 
     def check(self, project: str) -> None:
-        """Refuse an empty name: a project is a product."""
+        """Raises ValueError for an empty name: a project is a product."""
         if not project.strip():
             raise ValueError("project= must be the name of a Bugzilla product")
 
     def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
-        """Yield the bugs in ascending order of id."""
+        """Yields the bugs in ascending order of id."""
         cursor: Cursor | None = scope.start or {"above": 0}
         page_list = PageList(client)
         while cursor:
@@ -50,7 +50,7 @@ class Bugzilla(Tracker):
 
 
 def with_comments(client: Client, bugs: list[Record], ids: list[int]) -> list[Record]:
-    """Add ``comments`` and ``history`` to each bug."""
+    """Adds ``comments`` and ``history`` to each bug."""
     comments = comments_of(client, ids)
     histories = histories_of(client, ids)
     # Some servers ignore the list of ids and answer for the first bug only: request the others one by one.
@@ -66,7 +66,7 @@ def with_comments(client: Client, bugs: list[Record], ids: list[int]) -> list[Re
 
 
 def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
-    """Fetch the comments of several bugs in one request; some servers answer for the first bug only."""
+    """Fetches the comments of several bugs in one request; some servers answer for the first bug only."""
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/comment", {"ids": ids[1:]})
@@ -78,7 +78,7 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
 
 
 def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
-    """Fetch the histories of several bugs in one request; some servers answer for the first bug only."""
+    """Fetches the histories of several bugs in one request; some servers answer for the first bug only."""
     if not ids:
         return {}
     answer = client.get(f"/rest/bug/{ids[0]}/history", {"ids": ids[1:]})

@@ -48,18 +48,18 @@ class CommentStore:
             raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._connection.close()
 
     def add(self, kind: str, comments: Iterable[StoredComment]) -> None:
-        """Store all of them, or none if that fails."""
+        """Stores all comments, or none if that fails."""
         rows = [(kind, comment.id, comment.issue, json.dumps(comment.record)) for comment in comments]
         with self._connection as connection:
             connection.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
 
     def of_issue(self, kind: str, issue: int) -> list[Record]:
         """The records of one issue, oldest first."""
-        # Ids grow with time, so their order is that of creation.
+        # Ids grow with time, so this is the order of creation.
         query = "SELECT record FROM note WHERE kind = ? AND issue = ? ORDER BY id"
         return [json.loads(text) for (text,) in self._connection.execute(query, (kind, issue))]
 
@@ -69,10 +69,10 @@ class GitHub(Tracker):
     """Client of GitHub's REST API, https://docs.github.com/en/rest/issues.
 
     Comments and events are listed for the whole repository, which takes about a hundredth of the requests needed to
-    list them issue by issue. They are fetched first; each issue is then written with its own ones under ``comments``
-    and ``events``. The copy of the issue in each event is dropped. GitHub cuts off long lists. Lists in order of age
-    continue with ``since``, the time of the last record. Events are listed from the newest to the oldest only, so the
-    oldest ones may be missing; a message then says where the list ended.
+    list them issue by issue. They are fetched first; each issue is then written with its own under ``comments``
+    and ``events``. The copy of the issue in each event is dropped. GitHub cuts off long lists. Lists sorted from
+    oldest to newest continue with ``since``, the time of the last record. Events are listed from newest to oldest
+    only, so the oldest may be missing; a message then says where the list ended.
 
     Args:
         base_url: https://api.github.com, or https://HOST/api/v3 of GitHub Enterprise Server.
@@ -85,12 +85,12 @@ class GitHub(Tracker):
     token: ClassVar[str] = "GITHUB_TOKEN"
 
     def check(self, project: str) -> None:
-        """Refuse a name other than ``owner/repo``."""
+        """Raises ValueError for a name other than ``owner/repo``."""
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", project, re.ASCII) or {".", ".."} & set(project.split("/")):
             raise ValueError(f"project={project} must be owner/repo, as in the repository's address")
 
     def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
-        """Yield comments, then events, as pages without records, and then the issues."""
+        """Yields comments, then events, as pages without records, and then the issues."""
         first = self._first("comments" if self.comments else "events", scope, scope.since)
         cursor: Cursor | None = scope.start or first
         page_list = PageList(client)
@@ -135,7 +135,7 @@ class GitHub(Tracker):
             return page_list.get(further["url"]), further
 
     def _first(self, kind: str, scope: Scope, since: str | None) -> Cursor:
-        """The beginning of a list; ``last`` is the time of the last record seen in it."""
+        """The cursor at the beginning of a list; ``last`` is the time of the last record read from it."""
         path = {"comments": "issues/comments", "events": "issues/events", "issues": "issues"}[kind]
         query = "" if kind == "events" else "&sort=created&direction=asc" + (f"&since={since}" if since else "")
         state = "&state=all" if kind == "issues" else ""
@@ -146,25 +146,25 @@ class GitHub(Tracker):
         self, client: Client, cursor: Cursor, answer: Answer, listed: list[Record], scope: Scope
     ) -> Cursor | None:
         times = [answer.text(record, "created_at") for record in listed]
-        here = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
-        # Events are listed newest first: once all of a page are older than "since", the rest was fetched before.
-        fetched_before = here["list"] == "events" and scope.since and times and max(times) < scope.since
+        current = cursor | {"pages": cursor["pages"] + 1, "last": times[-1] if times else cursor["last"]}
+        # Events are listed newest first: once all events of a page are older than "since", the rest was fetched before.
+        fetched_before = current["list"] == "events" and scope.since and times and max(times) < scope.since
         if "next" in answer.links and not fetched_before:
-            return here | {"url": answer.links["next"]}
-        if here["pages"] >= LONG_LIST_PAGES and not fetched_before:
-            rest = self._after_limit(client, here, scope)
+            return current | {"url": answer.links["next"]}
+        if current["pages"] >= LONG_LIST_PAGES and not fetched_before:
+            rest = self._after_limit(client, current, scope)
             if rest:
                 return rest
-        after = {"comments": "events", "events": "issues"}.get(here["list"])
-        return self._first(after, scope, scope.since) if after else None
+        next_kind = {"comments": "events", "events": "issues"}.get(current["list"])
+        return self._first(next_kind, scope, scope.since) if next_kind else None
 
     def _after_limit(self, client: Client, cursor: Cursor, scope: Scope) -> Cursor | None:
-        """The same list from its last record on, ``None`` if that record is where the list began; events end here."""
+        """Continues a list from its last record, ``None`` if it began there; after events, issues follow."""
         last = cursor["last"]
         if last is None:
             return None
         if cursor["list"] == "events":
-            client.say(f"events: GitHub returns none before {last}, even if there are any")
+            client.say(f"events: GitHub lists none before {last}; older ones may be missing")
             return self._first("issues", scope, scope.since)
         since = cursor["since"] or ""
         if last < since:
@@ -175,8 +175,8 @@ class GitHub(Tracker):
 def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
     """A comment or an event with the number of its issue, without the copy of the issue that an event holds."""
     if kind == "events":
-        about = section(record, "issue")  # empty where the issue was deleted
-        issue = answer.number(about, "number") if about else None
+        issue_record = section(record, "issue")  # empty where the issue was deleted
+        issue = answer.number(issue_record, "number") if issue_record else None
         record = {key: value for key, value in record.items() if key != "issue"}
     else:
         # ".../repos/owner/repo/issues/12" ends in the number of the issue.
@@ -187,7 +187,7 @@ def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
 
 
 def total(answer: Answer, page_size: int) -> int | None:
-    """Estimate the length of a list by the number of its last page, ``None`` for lists with cursors."""
+    """Estimates the length of a list by the number of its last page, ``None`` for lists with cursors."""
     last = parse_qs(urlsplit(answer.links.get("last", "")).query).get("page", [""])[0]
     pages = sized(last)
     return pages * page_size if pages else None

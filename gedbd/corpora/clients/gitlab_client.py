@@ -15,9 +15,8 @@ MAX_OFFSET = 40_000  # records; GitLab refuses pages beyond 50,000
 class GitLab(Tracker):
     """Client of GitLab's REST API, https://docs.gitlab.com/api/issues.
 
-    GitLab lists notes issue by issue only. They are requested for closed issues, because they name the issue that a
-    closed one duplicates, and are written under ``notes``. Long lists continue with ``created_after``, the time of the
-    last issue.
+    GitLab lists notes issue by issue only. They are requested for closed issues only, since they may name the original,
+    and written under ``notes``. Long lists continue with ``created_after``, the creation date of the last issue.
 
     Args:
         base_url: https://gitlab.com, or the address of another server.
@@ -31,23 +30,23 @@ class GitLab(Tracker):
     token_header: ClassVar[str] = "PRIVATE-TOKEN"
 
     def check(self, project: str) -> None:
-        """Refuse an empty name: a project is named by its path or its number."""
+        """Raises ValueError for an empty name: a project is named by its path or its number."""
         if not project.strip("/"):
             raise ValueError(f"project={project} must be group/project, as in the project's address, or its number")
 
     def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
-        """Yield the issues in chronological order."""
+        """Yields the issues in chronological order."""
         path = f"/api/v4/projects/{quote(scope.project.strip('/'), safe='')}/issues"
         cursor: Cursor | None = scope.start or {"url": self._first(path, scope, None), "read": 0, "had": 0}
         page_list = PageList(client)
         while cursor:
             answer = page_list.get(cursor["url"])
             issues = page_list.records(answer, key="iid")
-            # X-Total counts from created_after on: what was read before is added to it.
+            # X-Total counts from created_after on: add the number of issues read before.
             rest = sized(answer.headers.get("X-Total"))
             if rest is not None and rest < cursor.get("rest", 0):
-                # The issues behind a deleted one have moved up, the first ones to the page before.
-                client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; continuing by date")
+                # The issues after a deleted one have moved up, the first ones to the previous page.
+                client.say(f"{client.base_url}: issues were deleted or moved during the fetch; continuing by date")
                 page_list.start_over()
                 cursor = self._restart(cursor, path, scope, cursor["last"])
                 continue
@@ -67,15 +66,15 @@ class GitLab(Tracker):
         if url is None or not issues:
             return None
         last = answer.text(issues[-1], "created_at")
-        following = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
-        return following if following["read"] < MAX_OFFSET else self._restart(following, path, scope, last)
+        next_cursor = cursor | {"url": url, "read": cursor["read"] + len(issues), "last": last}
+        return next_cursor if next_cursor["read"] < MAX_OFFSET else self._restart(next_cursor, path, scope, last)
 
     def _restart(self, cursor: Cursor, path: str, scope: Scope, last: str) -> Cursor:
-        """The rest of the list, from the creation of an issue on."""
+        """The cursor for the rest of the list, from the creation of an issue on."""
         return {"url": self._first(path, scope, last), "read": 0, "had": cursor["had"] + cursor["read"]}
 
     def _with_notes(self, client: Client, path: str, issue: Record, answer: Answer) -> Record:
-        """The issue with its notes if it is closed and they are wanted."""
+        """The issue, with its notes if it is closed and ``comments`` is set."""
         if not self.comments or issue.get("state") != "closed":
             return issue
         notes: list[Record] = []

@@ -36,12 +36,12 @@ class Jira(Tracker):
         return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
     def check(self, project: str) -> None:
-        """Refuse a name that JQL could not quote: a project is named by its key or its name."""
+        """Raises ValueError for a name that JQL cannot quote: a project is named by its key or its name."""
         if not project or not project.isprintable() or set('"\\') & set(project):
             raise ValueError(f"project={project} must be the key or name of a Jira project")
 
     def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
-        """Yield the issues in chronological order."""
+        """Yields the issues in chronological order."""
         cursor: Cursor | None = scope.start or {"start": 0}
         page_list = PageList(client)
         while cursor:
@@ -68,7 +68,7 @@ class Jira(Tracker):
             # The token of an interrupted fetch may have expired; a token that was just received has not.
             if refused.status != HTTPStatus.BAD_REQUEST or cursor is not scope.start:
                 raise
-        client.say(f"{client.base_url}: the position in the list has expired; reading it again")
+        client.say(f"{client.base_url}: the page token has expired; reading the list again")
         return self._by_token(page_list, None, scope)
 
     def _by_offset(
@@ -76,13 +76,13 @@ class Jira(Tracker):
     ) -> tuple[Answer, Cursor | None]:
         start = cursor["start"]
         answer, count, total = self._page(page_list, start, scope)
-        gone = cursor.get("total", 0) - total
-        if gone > 0 and start:
-            # The issues behind a deleted one have moved up, the first ones to a page that was read before. A page more
+        num_deleted = cursor.get("total", 0) - total
+        if num_deleted > 0 and start:
+            # The issues after a deleted one have moved up, the first ones to a page that was read before. One more page
             # is read again, as new issues may have hidden further deletions.
-            client.say(f"{client.base_url}: issues were deleted or moved away meanwhile; reading some again")
+            client.say(f"{client.base_url}: issues were deleted or moved during the fetch; reading some again")
             page_list.start_over()
-            start = max(0, start - gone - self.page_size)
+            start = max(0, start - num_deleted - self.page_size)
             answer, count, total = self._page(page_list, start, scope)
         end = start + count
         if not count and end < total:
@@ -90,7 +90,7 @@ class Jira(Tracker):
         return answer, {"start": end, "total": total} if end < total else None
 
     def _page(self, page_list: PageList, start: int, scope: Scope) -> tuple[Answer, int, int]:
-        """A page by offset, its number of issues, and that of the whole list."""
+        """A page by offset, its number of issues, and the length of the whole list."""
         answer = page_list.get(f"{API}/search", self._query(scope) | {"startAt": start})
         count = len(answer.records("issues", key="key"))
         return answer, count, answer.number(answer.content, "total")
@@ -98,8 +98,8 @@ class Jira(Tracker):
     def _by_token(self, page_list: PageList, token: str | None, scope: Scope) -> tuple[Answer, Cursor | None]:
         answer = page_list.get(f"{API}/search/jql", self._query(scope) | ({"nextPageToken": token} if token else {}))
         answer.records("issues", key="key")
-        following = answer.content.get("nextPageToken")
-        return answer, {"token": following} if following and not answer.content.get("isLast") else None
+        next_token = answer.content.get("nextPageToken")
+        return answer, {"token": next_token} if next_token and not answer.content.get("isLast") else None
 
     def _query(self, scope: Scope) -> dict[str, Any]:
         since = ""
@@ -111,7 +111,7 @@ class Jira(Tracker):
         return {"jql": jql, "maxResults": self.page_size, "fields": "*all", "expand": "changelog"}
 
     def _with_all_parts(self, client: Client, issue: Record, answer: Answer) -> Record:
-        """Fetch the comments and changes that the response left out."""
+        """Fetches the comments and changes that the response left out."""
         comment = section(issue, "fields", "comment")
         changelog = section(issue, "changelog")
         address = f"{API}/issue/{quote(answer.text(issue, 'key'), safe='')}"

@@ -136,7 +136,7 @@ class Client:
         self._session = HttpSession(self.base_url, "tracker.base_url", secrets, accept)
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request a path below ``base_url``, or a complete address.
+        """Requests a path below ``base_url``, or a complete address.
 
         Raises:
             ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
@@ -155,7 +155,7 @@ class Client:
             raise ValueError(f"{reason}, {ATTEMPTS} times in a row; run the same command to continue from here")
 
     def _wait(self, wait: Wait) -> None:
-        """Print the reason and wait. Raises ValueError if it would take longer than ``max_wait_s``."""
+        """Prints the reason and waits. Raises ValueError if it would take longer than ``max_wait_s``."""
         end = datetime.fromtimestamp(self._now() + wait.seconds, UTC)
         until = f"{end:%Y-%m-%d %H:%M:%S} UTC"
         if wait.seconds > self.max_wait_s:
@@ -167,7 +167,7 @@ class Client:
         self._sleep(wait.seconds)
 
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
-        """Request an address once. Raises ValueError if another attempt would not help."""
+        """Requests an address once. Raises ValueError if another attempt would not help."""
         backoff_s = min(2.0**attempt, self.max_wait_s)
         try:
             with self._session.within(MAX_ANSWER_S):
@@ -208,13 +208,13 @@ class PageList:
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the records: another list begins, or a part of this one is read again."""
+        """Forgets the records: another list begins, or some of this one is read again."""
         self._visited: set[str] = set()
         self._seen: set[Any] = set()
         self._repeated_pages = 0
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
-        """Request a page of the list. Raises ValueError if it was read before, or is beyond ``MAX_PAGES``."""
+        """Requests a page of the list. Raises ValueError if it was read before, or is beyond ``MAX_PAGES``."""
         answer = self._client.get(address, params)
         if answer.url in self._visited:
             raise ValueError(f"{shown_url(answer.url)}: the pagination links back to this page, which was already read")
@@ -245,13 +245,13 @@ class PageList:
         if self._repeated_pages >= MAX_REPEATED_PAGES:
             raise ValueError(
                 f"{shown_url(answer.url)}: after {len(self._seen):,} records, {MAX_REPEATED_PAGES} pages in a row held"
-                " nothing new, so the list is not read further; is the server at tracker.base_url in order?"
+                " no new records, so reading stops; does the server at tracker.base_url work correctly?"
             )
         return page
 
 
 def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
-    """Parse a JSON response. Raises ValueError if it is not JSON."""
+    """Parses a JSON response. Raises ValueError if it is not JSON."""
     links = {name: urljoin(response.url, link["url"]) for name, link in response.links.items()}
     try:
         return Answer(json.loads(body), url, response.headers, links)
@@ -262,12 +262,12 @@ def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
 
 
 def duration(seconds: float) -> str:
-    """A duration in seconds or minutes, as text."""
+    """Formats a duration in seconds or minutes."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def explain(status: int, token: str, has_token: bool, message: str) -> str:
-    """Explain an error status and suggest a remedy."""
+    """Explains an error status and suggests a remedy."""
     private = "check project= and tracker.base_url; a private project needs a token that may read it"
     advice = {
         401: f"{token} is not accepted: has it expired, or is it mistyped?"
@@ -339,5 +339,5 @@ def section(record: object, *path: str) -> Record:
 
 
 def sized(text: str | None) -> int | None:
-    """Parse a number of at most 18 digits, else ``None``."""
+    """Parses a number of at most 18 digits; ``None`` for other text."""
     return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None

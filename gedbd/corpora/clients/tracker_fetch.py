@@ -82,7 +82,7 @@ class Tracker(ABC):
     token_header: ClassVar[str] = ""
 
     def secrets(self) -> Mapping[str, str]:
-        """The headers that hold the token, none without one."""
+        """The headers that hold the token; empty without a token."""
         token = read_secret(self.token)
         if not token:
             return {}
@@ -94,13 +94,13 @@ class Tracker(ABC):
 
     @abstractmethod
     def pages(self, client: Client, scope: Scope) -> Iterator[Page]:
-        """Yields what is selected, page by page."""
+        """Yields the pages of what ``scope`` selects."""
 
 
 def fetch_tracker(
     tracker: Tracker, project: str, out: Path, max_wait_s: float, make_client: Callable[..., Client] = Client
 ) -> str:
-    """Fetch all issues into ``out``, or those that changed since the last fetch.
+    """Fetches all issues into ``out``, or those that changed since the last fetch.
 
     Args:
         tracker: The tracker, and what to fetch from it.
@@ -138,11 +138,9 @@ def fetch_tracker(
             add_page(out, state, page)
             bar.advance(page)
     kind = "issues" if state.since is None else f"new or changed issues since {state.since}"
-    twice = (
-        f" ({client.repeated:,} records came again, as the list changed: the last counts)" if client.repeated else ""
-    )
+    note = f" ({client.repeated:,} repeated records, as the list changed: the last counts)" if client.repeated else ""
     return (
-        f"{out}: {state.issues:,} {kind}{twice}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
+        f"{out}: {state.issues:,} {kind}{note}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
     )
 
 
@@ -159,7 +157,7 @@ def iso(seconds: float | None) -> str | None:
 
 
 class Bar:
-    """One line per list of records; issues of an interrupted fetch count as read."""
+    """Progress bars, one per list of records; issues of an interrupted fetch count as read."""
 
     def __init__(self, progress: "Progress", issues: int) -> None:
         self._progress = progress
@@ -167,17 +165,17 @@ class Bar:
         self._tasks: dict[str, TaskID] = {}
 
     def advance(self, page: Page) -> None:
-        """Show that a page arrived; totals are estimates until the last page."""
+        """Shows that a page arrived; totals are estimates until the last page."""
         if page.label not in self._tasks:
             self.finish()
-            had = self._issues if page.label == "issues" else 0
-            self._tasks[page.label] = self._progress.add_task(page.label, total=None, completed=had)
+            already_read = self._issues if page.label == "issues" else 0
+            self._tasks[page.label] = self._progress.add_task(page.label, total=None, completed=already_read)
         self._progress.update(self._tasks[page.label], advance=page.size, total=page.total)
         if page.next is None:
             self.finish()
 
     def finish(self) -> None:
-        """Show all lines as complete."""
+        """Shows all lines as complete."""
         for task in self._progress.tasks:
             self._progress.update(task.id, total=task.completed)
 
@@ -187,8 +185,8 @@ class FetchState:
     """Progress of the fetch into a folder.
 
     Args:
-        tracker: The source of the pages; those of another one are refused.
-        since: Only what changed since then (ISO 8601) is fetched; ``None`` for everything.
+        tracker: The source of the pages; pages of another source are refused.
+        since: Only issues that changed since then (ISO 8601) are fetched; ``None`` for all issues.
         started: When the current or last fetch began, by the server's clock (ISO 8601).
         complete: Whether the fetch is complete.
         next: Where the fetch continues; ``None`` at its beginning.
@@ -209,7 +207,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
     """The state of a new fetch, of an interrupted one, or of an update of a complete one.
 
     Raises:
-        ValueError: ``out`` holds something else, or its state is damaged.
+        ValueError: ``out`` holds pages of another source, or its state is damaged.
     """
     file = out / STATE
     if not file.exists():
@@ -224,20 +222,20 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
     if not is_cursor or not isinstance(state.tracker, dict) or not (type(state.pages) is type(state.issues) is int):
         raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     if state.tracker != tracker:
-        other = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
+        differences = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
         raise ValueError(
-            f"out={out} was fetched with {', '.join(other)}: choose another folder, or use the same options"
+            f"out={out} was fetched with {', '.join(differences)}: choose another folder, or use the same options"
         )
     for number in range(1, state.pages + 1):
         check_page(page_file(out, number))
     if not state.complete:
         return state
-    # An update keeps the pages and counts on.
+    # An update keeps the pages and continues their numbers.
     return FetchState(tracker, since=state.started, pages=state.pages)
 
 
 def make_folder(out: Path) -> None:
-    """Create a folder, or check that an existing one is writable and holds a fetch or nothing.
+    """Creates a folder, or checks that an existing one is writable and is empty or holds a fetch.
 
     Raises:
         ValueError: The folder holds other files, or is not writable.
@@ -261,7 +259,7 @@ def page_file(out: Path, number: int) -> Path:
 
 
 def check_page(file: Path) -> None:
-    """Raise ValueError if a page that was written is missing, or no longer begins and ends as a list."""
+    """Raises ValueError if a page that was written is missing, or no longer begins and ends as a list."""
     ends = b""
     with suppress(OSError), file.open("rb") as page:
         ends = page.read(1)
@@ -272,7 +270,7 @@ def check_page(file: Path) -> None:
 
 
 def add_page(out: Path, state: FetchState, page: Page) -> None:
-    """Write a page, then the state that counts it: after a crash in between, the same page is written again."""
+    """Writes a page, then the state that counts it: after a crash in between, the same page is written again."""
     text = json.dumps(page.records)
     check_space(out, len(text), "out=")
     if page.records:

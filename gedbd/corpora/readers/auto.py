@@ -13,7 +13,7 @@ from gedbd.corpora.readers.csv_file import is_of_jira, read_header
 from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
 from gedbd.io.files import CONF_DIR, IN_PACKAGE, locate
 
-MIN_COLUMNS = 4  # of a format that a file has at least; fewer have the names of others by chance
+MIN_COLUMNS = 4  # matching columns that identify a format; fewer may match by chance
 TABLES = ("csv", "tsv", "txt")
 # Names of columns, lower-cased, that tell their field where no format of ``conf/dataset`` fits.
 SYNONYMS = {
@@ -47,7 +47,7 @@ def read_auto(
     columns: Mapping[str, str | None] | None = None,
     **further: Any,
 ) -> Corpus:
-    """Read a file or folder in any format that gedbd knows; the first warning says which one it was taken for.
+    """Reads a file or folder in any format that gedbd knows; the first warning names the detected format.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -56,19 +56,22 @@ def read_auto(
         further: ``ReportOptions``, and further options of ``read_csv``; ``None`` takes those of the format.
 
     Raises:
-        ValueError: The format is not recognised, an option does not go with it, or the export is malformed.
+        ValueError: The format is not recognised, an option does not apply to it, or the export is malformed.
     """
     location = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
-    named = {field: column for field, column in (columns or {}).items() if column is not None}
-    dataset, cfg = recognised(location, named)
-    asked = {key: value for key, value in further.items() if value is not None}
-    unread = [*(f"columns.{field}" for field in named), *(option for option in asked if option not in cfg)]
-    if unread and "columns" not in cfg:
+    user_columns = {field: column for field, column in (columns or {}).items() if column is not None}
+    dataset, cfg = recognised(location, user_columns)
+    overrides = {key: value for key, value in further.items() if value is not None}
+    unsupported = [
+        *(f"columns.{field}" for field in user_columns),
+        *(option for option in overrides if option not in cfg),
+    ]
+    if unsupported and "columns" not in cfg:
         cure = "leave it out, or set dataset=csv" if kind_of(location) == "csv" else "leave it out"
-        raise ValueError(f"dataset.{unread[0]}= is for CSV files; {location} is read as dataset={dataset}: {cure}")
-    if named:
-        cfg.columns.update(named)
-    cfg.update({"name": name, "path": path} | asked)
+        raise ValueError(f"dataset.{unsupported[0]}= is for CSV files; {location} is read as dataset={dataset}: {cure}")
+    if user_columns:
+        cfg.columns.update(user_columns)
+    cfg.update({"name": name, "path": path} | overrides)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     read: Callable[..., Corpus] = get_method(options.pop("_target_"))
     corpus = read(**options)
@@ -76,7 +79,7 @@ def read_auto(
     return replace(corpus, documents=replace(corpus.documents, warnings=(notice, *corpus.documents.warnings)))
 
 
-def recognised(location: Path, named: Mapping[str, str]) -> tuple[str, DictConfig]:
+def recognised(location: Path, user_columns: Mapping[str, str]) -> tuple[str, DictConfig]:
     """The format of an export: its name in ``dataset=``, and its options.
 
     Raises:
@@ -91,7 +94,7 @@ def recognised(location: Path, named: Mapping[str, str]) -> tuple[str, DictConfi
         header = read_header(location)
         tracker = "jira" if is_of_jira(header) else ""
         if not tracker:
-            return _table_of(location, header, named)
+            return _table_of(location, header, user_columns)
     if not tracker:
         raise ValueError(
             f"{location}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
@@ -100,7 +103,7 @@ def recognised(location: Path, named: Mapping[str, str]) -> tuple[str, DictConfi
 
 
 def _tracker_of(location: Path) -> str:
-    """The tracker that the first records look like those of, empty if they look like none."""
+    """The tracker whose format the first records have; empty if unknown."""
     pages, _ = read_pages(location, (*JSON_KINDS, "xml", *(TABLES if location.is_file() else ("csv",))))
     for page in pages:
         if kind_of(page.path) in {"xml", "csv"}:
@@ -110,8 +113,8 @@ def _tracker_of(location: Path) -> str:
     return ""
 
 
-def _table_of(location: Path, header: list[str], named: Mapping[str, str]) -> tuple[str, DictConfig]:
-    """The format whose columns a file has most of, or the generic one; other columns are found by their usual names."""
+def _table_of(location: Path, header: list[str], user_columns: Mapping[str, str]) -> tuple[str, DictConfig]:
+    """The format that shares the most columns with a file, or ``csv``; other columns are found by their usual names."""
     present = set(header)
     best, most = "csv", MIN_COLUMNS - 1
     for name, cfg in _tables():
@@ -122,13 +125,17 @@ def _table_of(location: Path, header: list[str], named: Mapping[str, str]) -> tu
     lower = {column.lower(): column for column in header}
     usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
     for field, column in cfg.columns.items():
-        if field not in named and column not in present and (usual.get(str(field)) is not None or field == "duplicate"):
-            cfg.columns[field] = usual[str(field)]  # a table without duplicates is one too
-    lacking = [field for field in ("id", "title") if named.get(field, cfg.columns[field]) not in present]
-    if lacking:
-        options = " and ".join(f"dataset.columns.{field}=" for field in lacking)
+        if (
+            field not in user_columns
+            and column not in present
+            and (usual.get(str(field)) is not None or field == "duplicate")
+        ):
+            cfg.columns[field] = usual[str(field)]  # a table may have no column of duplicates
+    missing = [field for field in ("id", "title") if user_columns.get(field, cfg.columns[field]) not in present]
+    if missing:
+        options = " and ".join(f"dataset.columns.{field}=" for field in missing)
         raise ValueError(
-            f"{location}: no column is named like {' or '.join(lacking)}; the columns are {', '.join(header)[:300]}:"
+            f"{location}: no column is named like {' or '.join(missing)}; the columns are {', '.join(header)[:300]}:"
             f" set {options} to one of them"
         )
     return best, cfg

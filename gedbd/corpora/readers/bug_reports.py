@@ -1,4 +1,4 @@
-"""From the rows of a bug tracker to a corpus: the fields of a report, checks, order, links."""
+"""Build a corpus from the rows of a bug tracker: check the fields, sort the reports, resolve the links."""
 
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -29,12 +29,12 @@ BUG_FIELDS = (
     "attachments",
     "url",
 )
-# What further tasks read: ``labels`` holds names, separated by ``;``.
+# Other tasks also read ``labels``, which holds names separated by ``;``.
 DOCUMENT_FIELDS = (*BUG_FIELDS, "labels")
 # When a report was last resolved or closed, UTC, ``NaT`` if it is open or the tracker does not say. The table of
 # documents has this column if any report has such a date.
 RESOLVED_AT = "resolved_at"
-MIN_COMPARED = 20  # reports whose titles are longer than their descriptions: fewer may be so by chance
+MIN_COMPARED = 20  # reports needed to suspect swapped columns; in fewer, titles may be longer by chance
 LONG_DESCRIPTION = 100_000
 
 
@@ -66,23 +66,23 @@ def build_corpus(
     folder: Path | None = None,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
-    """Check a tracker's reports, put them into chronological order and find their duplicate groups.
+    """Checks a tracker's reports, sorts them chronologically and finds their duplicate groups.
 
     Args:
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
-            and, where the tracker tells, ``RESOLVED_AT`` as dates.
+            and, if the tracker provides it, ``RESOLVED_AT`` as dates.
         links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``csv_export``.
         source: The file, for messages.
-        columns: Name in the file of each field, for messages; null for what the tracker does not have.
-        warnings: Those of the reader, which come first.
+        columns: Name in the file of each field, for messages; None for fields that the tracker does not have.
+        warnings: Warnings of the reader, which come first.
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
-        mutual: The duplicates of a group name each other by convention, so circles are not reported.
-        folder: Default of ``image_dir``; null for no images.
+        mutual: Whether the duplicates of a group name each other by convention, so that circles are not reported.
+        folder: Default of ``image_dir``; None for no images.
         options: See ``ReportOptions``.
 
     Raises:
-        ValueError: An id or date is wrong, the template gives no address, or there is no report.
+        ValueError: An id, a date or ``url_template`` is invalid, or there is no report.
     """
     url_template = options.get("url_template")
     image_dir = options.get("image_dir")
@@ -118,16 +118,16 @@ def build_corpus(
 
 
 def leave_out(template: Set[str], reports: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Descriptions without the lines of the tracker's template, and a warning that counts both."""
+    """Removes the lines of the tracker's template from the descriptions, and counts both in a warning."""
     if not template:
         return reports, []
     shorter = [without_template(text, template) for text in reports["description"]]
     changed = reports["description"] != shorter
     example = max(sorted(template), key=len)[:60]
-    named = f"{len(template):,} lines of the tracker's issue template, such as '{example}', are"
+    counted_lines = f"{len(template):,} lines of the tracker's issue template, such as '{example}', are"
     if len(template) == 1:
-        named = f"1 line of the tracker's issue template, '{example}', is"
-    warning = f"{named} left out of {changed.sum():,} descriptions; dataset.keep_template=true keeps such lines"
+        counted_lines = f"1 line of the tracker's issue template, '{example}', is"
+    warning = f"{counted_lines} left out of {changed.sum():,} descriptions; dataset.keep_template=true keeps such lines"
     return reports.assign(description=shorter), [warning]
 
 
@@ -141,7 +141,7 @@ def resolution_dates(texts: pd.Series, date_format: str) -> tuple[pd.Series, tup
 
 
 def early_warnings(reports: pd.DataFrame) -> list[str]:
-    """Count the reports that were resolved on a day before they were created; the dates of all of them are kept."""
+    """A warning that counts the reports resolved on a day before they were created; their dates are kept."""
     if RESOLVED_AT not in reports:
         return []
     # A date without a time is midnight, which comes before the moment of creation on the same day.
@@ -152,7 +152,7 @@ def early_warnings(reports: pd.DataFrame) -> list[str]:
 
 
 def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:
-    """Count the reports whose text is empty or very long, which are kept, and notice swapped columns."""
+    """Warnings about empty or very long texts, which are kept, and about columns that seem to be swapped."""
     empty = {field: reports[field].str.strip() == "" for field in ("title", "description") if columns.get(field)}
     remarks = {f"with an empty {field}": rows for field, rows in empty.items()}
     if len(empty) == 2:

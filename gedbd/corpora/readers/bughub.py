@@ -43,7 +43,7 @@ def read_bughub(
     date_format: str = "ISO8601",
     url_template: str | None = None,
 ) -> Corpus:
-    """Read the reports, and add the links of the label files in the same folder to theirs.
+    """Reads the reports, and adds the links of the label files in the same folder.
 
     Args:
         name: Short name of the corpus, as in ``dataset=``.
@@ -92,7 +92,7 @@ def read_bughub(
 
 
 def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: str | None = None) -> Corpus:
-    """Read one label file, ``train`` or ``test``, as a corpus of reports without text and dates."""
+    """Reads one label file, ``train`` or ``test``, as a corpus of reports without text and dates."""
     path = find_labels(Path(data_dir) / folder, part)
     reports = label_rows(path).reindex(columns=[*BUG_FIELDS, "duplicate"], fill_value="")
     links = split_links(reports["id"], reports["duplicate"])
@@ -103,7 +103,7 @@ def read_labels(name: str, data_dir: str, folder: str, part: str, url_template: 
 def read_parts(
     name: str, data_dir: str, folder: str, file: str, base_url: str, url_template: str | None = None, **options: Any
 ) -> list[Corpus]:
-    """Read each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
+    """Reads each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
 
     Takes the arguments of ``read_bughub``. If the reports are missing, a warning of the label files says so.
 
@@ -111,14 +111,14 @@ def read_parts(
         ValueError: See ``read_bughub``; missing reports are an error only if the label files are missing too.
     """
     directory = Path(data_dir) / folder
-    there = [part for part in PARTS if find_table(directory, part)]
-    parts = [read_labels(name, data_dir, folder, part, url_template) for part in there]
+    present = [part for part in PARTS if find_table(directory, part)]
+    parts = [read_labels(name, data_dir, folder, part, url_template) for part in present]
     if not parts or find_reports(directory, file):
         reports = read_bughub(name, data_dir, folder, file, base_url, url_template=url_template, **options)
         return [reports, *parts]
     advice = how_to_fetch(name, data_dir, folder, file, base_url)
-    alone = f"{file} is not in {directory}: all figures come from this label file alone; {advice}"
-    return [replace(part, documents=replace(part.documents, warnings=(alone, *part.warnings))) for part in parts]
+    notice = f"{file} is not in {directory}: all figures come from this label file alone; {advice}"
+    return [replace(part, documents=replace(part.documents, warnings=(notice, *part.warnings))) for part in parts]
 
 
 def find_table(directory: Path, *stems: str) -> Path | None:
@@ -152,7 +152,7 @@ def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str
 
 
 def read_subset(directory: Path, subset: str) -> pd.DataFrame | None:
-    """Rows of the label files of ``subset``; ``None`` if there are none and all reports are wanted.
+    """Rows of the label files of ``subset``; ``None`` if there are none and ``subset`` is ``all``.
 
     Raises:
         ValueError: The subset is unknown or its label file is missing.
@@ -178,5 +178,5 @@ def label_rows(path: Path) -> pd.DataFrame:
 
 
 def clean_links(duplicates: pd.Series) -> pd.Series:
-    """Replace ``NULL`` by nothing, and numbers with a decimal point (``183.0``) by ids (``183``)."""
+    """Removes ``NULL``, and replaces numbers with a decimal point (``183.0``) by ids (``183``)."""
     return duplicates.str.strip().replace("NULL", "").str.replace(r"\.0\b", "", regex=True)

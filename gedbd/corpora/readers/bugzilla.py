@@ -42,7 +42,7 @@ HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"id", "
     "short_desc": "title",
     "bug_status": "status",
 }
-# Whether an address is this tracker's is unknown: responses do not hold the tracker's own address.
+# It is unknown whether an address belongs to this tracker: responses do not hold the tracker's own address.
 # An address, "bug 12" or "#12".
 REFERENCES = References(
     r"(?:https?://(?P<place1>[^\s?()]{1,200})/show_bug\.cgi\?id=(?P<id1>\d+)(?:#c\d+)?|\bbugs?\s+#?(?P<id2>\d+)\b|#(?P<id3>\d+)\b)"
@@ -53,7 +53,7 @@ MARKED = re.compile(r"\*\*\* (this bug|bug \d+) has been marked as a duplicate o
 
 
 def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
-    """Read the bugs of one Bugzilla; the description of a bug is its first comment.
+    """Reads the bugs of one Bugzilla; the description of a bug is its first comment.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -73,7 +73,7 @@ def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **op
 
 
 def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
-    """The bugs with the comments that other records give by number, as from /rest/bug/NUMBER/comment."""
+    """Adds the comments of separate records, such as those of /rest/bug/NUMBER/comment, to their bugs."""
     bugs: list[ExportRecord] = []
     comments: dict[str, Any] = {}
     for position, record in records:
@@ -89,7 +89,7 @@ def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
 
 
 def parse_bug(record: Record) -> Issue:
-    """Parse one bug."""
+    """Parses one bug."""
     number = number_of(record, "id")
     title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")
     described, comments = comments_of(record)
@@ -116,23 +116,23 @@ def comments_of(record: Record) -> tuple[str, list[Comment]]:
 
 
 def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> list[Comment]:
-    """Drop Bugzilla's own marks, except the last one on a closed bug without ``dupe_of``.
+    """Drops Bugzilla's automatic duplicate comments, except the last one on a closed bug without ``dupe_of``.
 
-    Marks about another bug are dropped because that bug's own record tells the same, and may have been reopened since.
+    Those about another bug are dropped because that bug's own record says the same and may have been reopened since.
     """
-    spoken: list[Comment] = []
-    own_marks: list[Comment] = []
+    user_comments: list[Comment] = []
+    from_bugzilla: list[Comment] = []
     for comment in comments:
         mark = MARKED.search(comment.text)
         if mark is None:
-            spoken.append(comment)
+            user_comments.append(comment)
         elif mark[1].lower() == "this bug":
-            own_marks.append(comment)
-    return spoken + own_marks[-1:] if closed and not formal else spoken
+            from_bugzilla.append(comment)
+    return user_comments + from_bugzilla[-1:] if closed and not formal else user_comments
 
 
 def changes_of(history: Iterable[Record]) -> Iterator[FieldChange]:
-    """Yield the changes of the corpus's fields."""
+    """Yields the changes of fields of the corpus."""
     for entry in history:
         when = moment(entry, "when")
         for change in parts(entry, "changes"):

@@ -5,9 +5,10 @@ which is about another issue. "Possible duplicate of #12", "same as #12", "alrea
 of #12" and every comment of a bot are guesses, which count if the issue was closed as a duplicate. "Not a duplicate of
 #12" withdraws earlier comments about #12.
 
-If an issue was closed as a duplicate and no comment says of what in such words, the last comment before closing that
-names a single issue in any words counts, a member's before others': "The original is #12". Later comments count if
-there is none. A member's comment of nothing but "#12" on the day of closing marks a duplicate too, as ``reference``.
+If an issue was closed as a duplicate and no comment names the original in such words, the last comment before closing
+that names a single issue counts, in any words: "The original is #12". Comments of members take precedence; later
+comments count if there is none. A member's comment on the day of closing that consists only of "#12" also marks a
+duplicate, as ``reference``.
 """
 
 import re
@@ -18,9 +19,9 @@ from typing import Literal, NamedTuple
 from gedbd.corpora.readers.issue import Link
 
 LINE = r"[ \t]*"
-# Text that says nothing: HTML comments, blocks of Jira markup, fenced blocks, struck-out text and inline code.
+# Text that is ignored: HTML comments, blocks of Jira markup, fenced blocks, struck-out text and inline code.
 # A block that is never closed extends to the end (\Z).
-SILENT = re.compile(
+IGNORED = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|\{(code|noformat|quote)(?::[^{}\n]*)?\}.*?(?:\{\1\}|\Z)"
     rf"|^{LINE}(```+|~~~+).*?(?:^{LINE}\2[`~]*{LINE}\r?$|\Z)"
@@ -38,12 +39,12 @@ PHRASE = (
     rf"(?:\b{WORD}\s+(?:(?:report|issue|bug|ticket)s?\s+)?(?:of|by)\b|\b{WORD}\s*:|\bduplicates\b|\bdupes?\b|\bdup\b"
     rf"|(?<=\bas\s)duplicate\b|^[ \t*_]*duplicate\b)"
 )
-# What says so without that word: "same as", "same problem as", "already reported in", "in favor of".
+# Phrases that say so without that word: "same as", "same problem as", "already reported in", "in favor of".
 ALIKE = (
     r"(?:\bsame\s+(?:(?:bug|issue|problem|report)\s+)?as\b|\balready\s+(?:reported|tracked)\b(?:\s+(?:as|by|under)\b)?"
     r"|\bin\s+favou?r\s+of\b)"
 )
-SPOKEN_OF = ("dup", "same", "already", "favo")  # a comment without any of these says nothing
+KEYWORDS = ("dup", "same", "already", "favo")  # a comment without any of these names no duplicate
 # What may stand between the phrase and the number: "the existing issue (", "bug number".
 FILLER = (
     r"(?:[\s*_:\[(<\"']|\b(?:the|this|an?|our|older|earlier|existing|original|issue|bug|ticket|report|tracked|reported"
@@ -74,8 +75,8 @@ class Comment(NamedTuple):
     Attributes:
         text: What it says.
         bot: Whether a bot wrote it.
-        member: Whether someone wrote it who may close issues, as far as the export tells.
-        written_at: When, UTC; ``None`` if unknown.
+        member: Whether its author may close issues, as far as the export says.
+        written_at: When it was written, UTC; ``None`` if unknown.
     """
 
     text: str
@@ -99,7 +100,7 @@ class Mention(NamedTuple):
 
 
 class References:
-    """Finds the ways in which a tracker's users write the number of an issue.
+    """Finds references to issues, in the forms in which a tracker's users write them.
 
     Args:
         pattern: Regular expression with groups ``id...`` and, for the repository or project, ``place...``; at most one
@@ -121,7 +122,7 @@ class References:
     def find(self, text: str) -> list[Mention]:
         """The mentions in a comment, in order."""
         lower = text.lower()
-        if not any(word in lower for word in SPOKEN_OF):
+        if not any(word in lower for word in KEYWORDS):
             return []
         spoken = spoken_text(text)
         matches = [match for pattern in (self.naming, self.named, self.alike) for match in pattern.finditer(spoken)]
@@ -129,7 +130,7 @@ class References:
         return [mention for match in matches for mention in self._mentions(match)]
 
     def named_alone(self, text: str) -> Mention | None:
-        """The only issue that a comment names in any words, ``None`` if there is none or several, or it is denied."""
+        """The only issue that a comment names, in any words; ``None`` if it names none or several, or denies it."""
         spoken = spoken_text(text)
         mentions = {}
         for match in self.pattern.finditer(spoken):
@@ -155,18 +156,18 @@ class References:
 
 
 def spoken_text(text: str) -> str:
-    """A comment without quotes, and with a mark in place of code that no phrase can span."""
-    # Quotes first: those in code are code.
-    return INDENTED.sub("\n", SILENT.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
+    """A comment without quotes, and with a backtick in place of code, so that no phrase spans code."""
+    # Quotes first: quotes in code are removed with the code.
+    return INDENTED.sub("\n", IGNORED.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
 
 
 def pick(groups: dict[str, str | None], kind: str) -> str:
-    """The match of the group of this kind, empty if none took part."""
+    """The match of the group of this kind; empty if there is none."""
     return next((value for name, value in groups.items() if name.startswith(kind) and value), "")
 
 
 def stance_of(clause: str, sentence: str, after: str) -> Stance:
-    """Classify a mention by the clause and the sentence before it and the text after it."""
+    """Classifies a mention by the clause and the sentence before it and the text after it."""
     # "It does not look like a duplicate" denies, "it looks like a duplicate" hedges.
     if HEDGED.search(sentence) and not DENIED.search(HEDGED.sub("", clause)):
         return "hedged"
@@ -183,7 +184,7 @@ def comment_links(
     source: str,
     closed_at: datetime | None = None,
 ) -> list[Link]:
-    """The duplicates that an issue's comments name; the last comment about another issue counts.
+    """The duplicates that an issue's comments name; for each of them, the last comment about it counts.
 
     Args:
         comments: In chronological order.
@@ -210,7 +211,7 @@ def comment_links(
         limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
         in_time = [comment for comment in comments if comment.written_at is None or comment.written_at <= limit]
         later = [comment for comment in comments if comment not in in_time]
-        originals = (_original(part, references, here, source, denied) for part in (in_time, later))
+        originals = (_original(group, references, here, source, denied) for group in (in_time, later))
         return next(filter(None, originals), [])
     return links
 
@@ -230,7 +231,7 @@ def _original(
 def bare_links(
     comments: Iterable[Comment], references: References, here: str, closed_at: datetime | None
 ) -> list[Link]:
-    """The issue that a member names, without another word, on the day when the issue is closed."""
+    """Links to the issue whose number is all that a member's comment says on the day of closing."""
     for comment in comments:
         is_mark = comment.member and not comment.bot and references.pattern.fullmatch(comment.text.strip())
         if is_mark and closed_at and comment.written_at and comment.written_at.date() == closed_at.date():

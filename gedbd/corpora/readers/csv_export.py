@@ -18,9 +18,9 @@ from gedbd.corpora.readers.rich_text import html_text
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name, locate
 
-# What separates the ids in a cell if the whole cell is none: "1, 2", "1;2", "1 and 2", "1|2".
-BETWEEN = re.compile(r"[;,|\s]+(?:and\b[;,|\s]*)?")
-WHOLE_NUMBER = re.compile(r"(\d+)\.0+")  # spreadsheets and pandas write the whole numbers of a column with gaps so
+# What separates the ids in a cell, unless the whole cell is an id: "1, 2", "1;2", "1 and 2", "1|2".
+ID_SEPARATOR = re.compile(r"[;,|\s]+(?:and\b[;,|\s]*)?")
+WHOLE_NUMBER = re.compile(r"(\d+)\.0+")  # spreadsheets and pandas write whole numbers like this in columns with gaps
 COLUMN = "column"  # source of the links of a column of ids
 GROUP = "group"  # source of the links of a column of groups
 NO_DATE = pd.Series(dtype="datetime64[ns, UTC]")
@@ -30,7 +30,7 @@ class TableOptions(ReportOptions, total=False):
     """The options of tables.
 
     Args:
-        date_format: ``ISO8601``, or a format of ``datetime.strptime``; ``None`` recognises it.
+        date_format: ``ISO8601``, or a format of ``datetime.strptime``; ``None`` detects it.
         html: Whether descriptions are HTML.
         links: A CSV file of further duplicates: the id of a report in its first column, those of its duplicates in the
             second one; ``None`` for none.
@@ -49,7 +49,7 @@ def read_csv(
     encoding: str | None = None,
     **options: Unpack[TableOptions],
 ) -> Corpus:
-    """Read one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
+    """Reads one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -60,7 +60,7 @@ def read_csv(
         options: See ``TableOptions``.
 
     Returns:
-        The corpus; if any report has a date of resolution, its table has the column ``resolved_at`` (UTC, ``NaT`` where
+        The corpus; if any report has a resolution date, its table has the column ``resolved_at`` (UTC, ``NaT`` where
         unknown) besides ``DOCUMENT_FIELDS``.
 
     Raises:
@@ -80,10 +80,10 @@ def read_csv(
 def read_frame(
     frame: pd.DataFrame, columns: Mapping[str, str | None], name: str = "table", **options: Unpack[TableOptions]
 ) -> Corpus:
-    """Read a table in memory as if it were in a CSV file; missing values are empty, dates may be dates.
+    """Reads a table in memory like a CSV file; missing values become empty, and dates may be datetimes.
 
     Args:
-        frame: One row a report. Messages number its rows as those of a file, from 2 on.
+        frame: One row per report. Messages number rows as in a file, from 2 on.
         columns: See ``read_csv``.
         name: Short name of the corpus.
         options: See ``TableOptions``.
@@ -132,56 +132,56 @@ def _build(
     if html:
         reports = reports.assign(description=reports["description"].map(html_text))
     ids = reports["id"]
-    named = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
+    link_tables = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
     link_warnings: tuple[str, ...] = ()
     if links is not None:
         links_file = locate(links)
-        second, link_warnings = read_table(links_file, None)
-        named.append(file_links(ids, second, links_file.name))
-    all_links = pd.concat([part for part in named if len(part)] or named[:1], ignore_index=True)
+        links_table, link_warnings = read_table(links_file, None)
+        link_tables.append(file_links(ids, links_table, links_file.name))
+    all_links = pd.concat([part for part in link_tables if len(part)] or link_tables[:1], ignore_index=True)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unnamed(reports, all_links))
+    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unlinked_warnings(reports, all_links))
     return build_corpus(
         title, reports, all_links, str(file), columns, warnings, date_format, folder=file.parent, **options
     )
 
 
-def _unnamed(reports: pd.DataFrame, links: pd.DataFrame) -> list[str]:
-    """Count the reports that were resolved as duplicates and are in no link."""
+def _unlinked_warnings(reports: pd.DataFrame, links: pd.DataFrame) -> list[str]:
+    """A warning that counts the reports that were resolved as duplicates but have no link."""
     linked = reports["id"].str.strip().isin([*links["id"], *links["duplicate_id"]])
-    unnamed = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
-    if not unnamed.any():
+    unlinked = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
+    if not unlinked.any():
         return []
-    return [f"reports {NAMED_NOWHERE}: {unnamed.sum():,} (first: row {unnamed.idxmax()})"]
+    return [f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})"]
 
 
 def plain_id(text: str) -> str:
-    """An id without blanks around it, ``#`` before it, or a fraction of zeros: ``#12``, ``12.0`` and ``12 `` are 12."""
+    """An id without surrounding blanks, leading ``#`` and trailing ``.0``: ``#12``, ``12.0`` and ``12 `` become 12."""
     bare = text.strip().lstrip("#").strip()
     number = WHOLE_NUMBER.fullmatch(bare)
     return number[1] if number else bare
 
 
 class KnownIds:
-    """The ids of a file, found also where a cell writes them in another way."""
+    """The ids of a file, also found where a cell spells them differently."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = {name.strip() for name in ids}
         counts = Counter(map(_folded, self._ids))
-        # An id that is written like two different ones is neither.
-        self._written = {_folded(name): name for name in self._ids if counts[_folded(name)] == 1}
+        # A spelling that two ids share finds neither.
+        self._by_spelling = {_folded(name): name for name in self._ids if counts[_folded(name)] == 1}
 
     def find(self, text: str) -> str:
-        """The id that a text is, or what is left of it where no report has such an id."""
+        """The id that a text spells, or its ``plain_id`` if no report has it."""
         bare = text.strip()
-        return bare if bare in self._ids else self._written.get(_folded(bare), plain_id(bare))
+        return bare if bare in self._ids else self._by_spelling.get(_folded(bare), plain_id(bare))
 
     def find_all(self, cell: str) -> list[str]:
-        """The ids in a cell; an id may hold the characters that separate others."""
+        """The ids in a cell; an id may itself contain separators."""
         ids = []
         for part in filter(None, map(str.strip, cell.split(";"))):
             whole = self.find(part)
-            ids += [whole] if whole in self._ids else [self.find(name) for name in BETWEEN.split(part) if name]
+            ids += [whole] if whole in self._ids else [self.find(name) for name in ID_SEPARATOR.split(part) if name]
         return list(dict.fromkeys(ids))
 
 
@@ -195,10 +195,10 @@ def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series = 
     Args:
         ids: ``(N,)`` ids.
         duplicates: ``(N,)`` ids of the duplicates of each, see ``KnownIds.find_all``.
-        resolved_at: When each report was resolved, UTC, which is when its links were made; by row, unknown for others.
+        resolved_at: When each report was resolved, UTC, by row; taken as the date of its links.
 
     Returns:
-        One row a link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
+        One row per link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
     """
     known = KnownIds(ids)
     cells = duplicates[duplicates.str.strip() != ""]
@@ -207,7 +207,7 @@ def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series = 
 
 
 def group_links(ids: pd.Series, groups: pd.Series, resolved_at: pd.Series = NO_DATE) -> pd.DataFrame:
-    """The links of a column that gives duplicates the same value: of each report to the first one with it.
+    """The links of a column in which duplicates have the same value: from each report to the first one with it.
 
     For the arguments see ``split_links``; a report without a value is no duplicate.
     """
@@ -219,7 +219,7 @@ def group_links(ids: pd.Series, groups: pd.Series, resolved_at: pd.Series = NO_D
 
 
 def file_links(ids: pd.Series, table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The links of a file: in its first column a report, in its second one its duplicates."""
+    """The links of a file: the first column names a report, the second its duplicates."""
     known = KnownIds(ids)
     reports = table.iloc[:, 0].map(known.find)
     named = table.iloc[:, 1].map(known.find_all).explode().dropna()

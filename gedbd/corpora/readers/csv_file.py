@@ -1,4 +1,4 @@
-"""Reading of plain or compressed CSV files as tables of text.
+"""Read plain or compressed CSV files as tables of text.
 
 Row numbers count records, not lines: the header is row 1 and the first record is row 2.
 """
@@ -62,7 +62,7 @@ def read_table(
     expected: Collection[str] = (),
     may_repeat: bool = False,
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read a CSV file with a header; all values are strings, empty ones too.
+    """Reads a CSV file with a header; all values are strings, and missing ones are empty.
 
     Args:
         path: A ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
@@ -102,7 +102,7 @@ def read_table(
 
 
 def read_header(path: Path) -> list[str]:
-    """Read the column names of a CSV file. Raises ValueError if it is empty."""
+    """Reads the column names of a CSV file. Raises ValueError if it is empty."""
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
     dialect = find_dialect(head, path, None, None, ())
@@ -121,7 +121,7 @@ def header_of(records: Iterator[list[str]], path: Path) -> list[str]:
 def open_packed(
     path: Path, suffix: str, kinds: tuple[str, ...] = ("csv",), limit: UnpackLimit | None = None
 ) -> Iterator[IO[bytes]]:
-    """Open a plain or compressed file, with a limit on the unpacked bytes.
+    """Opens a plain or compressed file, with a limit on the unpacked bytes.
 
     Args:
         path: The file.
@@ -146,12 +146,12 @@ def open_packed(
             limit.open(path)
             yield BufferedReader(LimitedStream(stream, path, limit), CHUNK_BYTES)
     except DAMAGED as error:
-        # zipfile quotes all bytes in place of a name.
+        # zipfile's messages may quote many bytes, so cut them off.
         raise ValueError(f"{path}: the archive is damaged ({str(error)[:120]}); download or pack it again") from error
 
 
 def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
-    """Open the only file of these kinds in a zip archive."""
+    """Opens the only file of these kinds in a zip archive."""
     endings = tuple(f".{kind}" for kind in kinds)
     with zipfile.ZipFile(path) as archive:
         # macOS adds a folder __MACOSX with a file of the same ending.
@@ -171,8 +171,8 @@ class Dialect(NamedTuple):
     Attributes:
         separator: The character between two columns.
         encoding: A codec of Python.
-        warnings: The detected format, unless it is a comma or UTF-8.
-        names_separator: Whether the first line is such as ``sep=;``.
+        warnings: Warnings about a separator other than a comma, or an encoding other than UTF-8.
+        names_separator: Whether the first line names the separator, such as ``sep=;``.
     """
 
     separator: str = ","
@@ -224,7 +224,7 @@ def read_rows(
 
 
 def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the records, header first, without empty lines.
+    """Yields the records, header first, without empty lines.
 
     Raises:
         ValueError: The file is not in its encoding, or a quoted field does not end.
@@ -252,7 +252,7 @@ def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[li
 
 
 def detect_encoding(path: Path) -> str:
-    """Detect the legacy encoding of a file; empty for damaged UTF-8 or if none is detected."""
+    """Detects the legacy encoding of a file; empty for damaged UTF-8 or if none is detected."""
     from charset_normalizer import from_bytes
 
     with open_packed(path, path.suffix) as stream:
@@ -279,7 +279,7 @@ def is_utf8(line: bytes) -> bool:
 
 
 def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Cell]:
-    """Replace each invalid byte by U+FFFD, in place; return the affected cells."""
+    """Replaces each invalid byte by U+FFFD, in place; returns the affected cells."""
     cells = []
     for row, record in enumerate(records, start=first_row):
         for position, field in enumerate(record):
@@ -293,7 +293,7 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
 def take_columns(
     table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Select and rename the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
+    """Selects and renames the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
 
     Args:
         table: Text, indexed by row.
@@ -353,7 +353,7 @@ def _repeated(path: Path, column: str) -> ValueError:
 def find_dialect(
     head: bytes, path: Path, separator: str | None, encoding: str | None, expected: Collection[str]
 ) -> Dialect:
-    """Detect the separator and the encoding if they are not given.
+    """Detects the separator and the encoding if they are not given.
 
     The encoding is that of the byte order mark, or else UTF-8. The separator is the one of comma, semicolon, tab and
     pipe that yields most of the expected columns, or else the only one in the header.
@@ -373,10 +373,10 @@ def find_dialect(
         encoding = next((name for mark, name in MARKS if head.startswith(mark)), DEFAULT_ENCODING)
         if encoding != DEFAULT_ENCODING:
             warnings.append(f"{path.name} is read as {encoding}, according to its byte order mark")
-    header, below = _first_lines(head, path, encoding)
+    header, second = _first_lines(head, path, encoding)
     separator_line = SEPARATOR_LINE.fullmatch(header)
     if separator_line:
-        header = below
+        header = second
         separator = separator or separator_line[1]
     if separator is None:
         name = _detect_separator(header, path, expected)
@@ -411,7 +411,7 @@ def is_bytewise(encoding: str) -> bool:
 
 
 def _detect_separator(header: str, path: Path, expected: Collection[str]) -> str:
-    """Detect the name of the separator of a header. Raises ValueError if that fails."""
+    """Detects the name of the separator of a header. Raises ValueError if that fails."""
     if not header or header.strip() in expected:
         return "comma"  # a single column has no separator
     columns: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Read the pages of a tracker's export, plain or packed, split them into records, and take typed values from these."""
+"""Read the pages of a tracker's export, plain or packed, split them into records, and take typed values from them."""
 
 import json
 import math
@@ -18,7 +18,7 @@ PACKED = (".gz", ".xz", ".zip")
 WRAPPERS = ("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items")
 CONSTANTS = {"Infinity": math.inf, "-Infinity": -math.inf}  # pandas writes NaN where there is no value
 ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
-COMMENTED = {"id", "comments"}  # of a bug whose comments are in a file of their own
+COMMENTED = {"id", "comments"}  # keys of a record that holds only the comments of a bug
 SPACE = re.compile(r"\s*")
 
 T = TypeVar("T", str, dict[str, Any], list[Any])
@@ -53,7 +53,7 @@ class ExportRecord(NamedTuple):
 
 
 def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], tuple[str, ...]]:
-    """Read one file, or all files of a folder in alphabetical order.
+    """Reads one file, or all files of a folder in alphabetical order.
 
     Args:
         path: File or folder.
@@ -64,16 +64,16 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
 
     Raises:
         ValueError: The path does not exist, or there is no file of these kinds. While pages are read: a page is
-            damaged, or the pages together unpack to too much.
+            damaged, or the unpacked pages exceed the limit.
     """
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
     files = [path]
     warnings: tuple[str, ...] = ()
     if path.is_dir():
-        there = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        files = [file for file in there if kind_of(file) in kinds]
-        left_out = [file.name for file in there if file not in files]
+        all_files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        files = [file for file in all_files if kind_of(file) in kinds]
+        left_out = [file.name for file in all_files if file not in files]
         if not files:
             raise ValueError(f"{path}: the folder holds no file ending in .{', .'.join(kinds)}, packed or not")
         if left_out:
@@ -90,7 +90,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
 
 
 def kind_of(file: Path) -> str:
-    """The ending of a file's name without that of its packing: ``json`` for ``issues.json.gz`` and ``issues.gz``."""
+    """The suffix of a file's name before that of its compression: ``json`` for ``issues.json.gz`` and ``issues.gz``."""
     packed = file.suffix.lower() in PACKED
     # "issues.json.gz" has the stem "issues.json"; an archive without a second ending holds JSON.
     kind = Path(file.stem if packed else file.name).suffix.lower().removeprefix(".")
@@ -98,10 +98,10 @@ def kind_of(file: Path) -> str:
 
 
 def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
-    """Unpack and decode a file in UTF-8, or in UTF-16, which some consoles write.
+    """Unpacks and decodes a file in UTF-8, or in UTF-16, which some consoles write.
 
     Raises:
-        ValueError: The archive is damaged or unpacks to too much, or the encoding is another one.
+        ValueError: The archive is damaged or exceeds the limit, or the file has another encoding.
     """
     with open_packed(file, file.suffix, kinds, limit) as stream:
         content = stream.read()
@@ -115,10 +115,10 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
 
 
 def read_records(page: ExportPage) -> Iterator[ExportRecord]:
-    """Yield the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
+    """Yields the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
 
     Raises:
-        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds something else.
+        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds no issues.
     """
     count = 0  # through all values of the page
     for value in read_values(page):
@@ -132,7 +132,7 @@ def read_records(page: ExportPage) -> Iterator[ExportRecord]:
 
 
 def read_values(page: ExportPage) -> Iterator[Any]:
-    """Yield the JSON values of a page, which may follow each other with or without line breaks.
+    """Yields the JSON values of a page, which may follow each other with or without line breaks.
 
     Raises:
         ValueError: The page is not JSON. The message names line and column.
@@ -151,19 +151,19 @@ def read_values(page: ExportPage) -> Iterator[Any]:
 
 
 def plain_value(value: Record) -> Any:
-    """An object of JSON, or what it stands for in MongoDB's extended JSON: ``{"$oid": "5f"}`` is ``5f``."""
+    """A JSON object, or the value that it stands for in MongoDB's extended JSON: ``{"$oid": "5f"}`` is ``5f``."""
     if len(value) != 1:
         return value
-    ((kind, held),) = value.items()
-    if kind == "$date" and isinstance(held, int):
-        return datetime.fromtimestamp(held / 1000, UTC).isoformat()
+    ((kind, inner),) = value.items()
+    if kind == "$date" and isinstance(inner, int):
+        return datetime.fromtimestamp(inner / 1000, UTC).isoformat()
     if kind in {"$oid", "$date"}:
-        return held
-    return int(held) if kind in {"$numberInt", "$numberLong"} and str(held).lstrip("-").isdecimal() else value
+        return inner
+    return int(inner) if kind in {"$numberInt", "$numberLong"} and str(inner).lstrip("-").isdecimal() else value
 
 
 def reason(error: JSONDecodeError) -> str:
-    """Explain a syntax error: the file is cut off, another format, or malformed."""
+    """Explains a syntax error: the file is cut off, another format, or malformed."""
     rest = error.doc[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return "the file ends in the middle of a record, so it was truncated; export the issues again"
@@ -173,7 +173,7 @@ def reason(error: JSONDecodeError) -> str:
 
 
 def unwrap(value: Any, path: Path) -> Iterator[Any]:
-    """Yield the records inside lists, ``nodes``, ``edges`` and the other wrappers of a tracker's API.
+    """Yields the records inside lists, ``nodes``, ``edges`` and the other wrappers of a tracker's API.
 
     Raises:
         ValueError: The value is an error message of the server, or an object without a list of issues.
@@ -249,7 +249,7 @@ def error_message(value: Record) -> str:
 
 
 def recognise(record: Record) -> str:
-    """The tracker that a record looks like an issue of, empty if unknown."""
+    """The tracker whose issues look like a record; empty if unknown."""
     keys = set(record)
     if {"backend_name", "data"} <= keys:
         return "perceval"
@@ -266,7 +266,7 @@ def recognise(record: Record) -> str:
 
 
 def refuse(key: str, value: Any, expected: str) -> ValueError:
-    """The error for a value of another type than the expected one."""
+    """The error for a value of an unexpected type."""
     kind = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
     return ValueError(f"{key!r} is {kind[:60]}; expected: {expected}")
 
@@ -340,15 +340,15 @@ def moment(record: Record, key: str) -> datetime | None:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
-    """Yields row, from 1, and object of each line of a file; empty lines are skipped.
+    """Yields the row (from 1) and the object of each line of a file; skips empty lines.
 
-    Unpaired surrogates, which JSON can hold and no file can, become question marks.
+    Unpaired surrogates, which JSON allows and files do not, become question marks.
 
     Args:
         path: The file, plain or packed as ``.xz``, ``.gz`` or ``.zip``.
 
     Raises:
-        ValueError: A line holds no JSON object, or the file is damaged; names file and row.
+        ValueError: A line holds no JSON object, or the file is damaged; the message names file and row.
     """
     with open_packed(path, path.suffix, kinds=("jsonl",)) as stream:
         for row, line in enumerate(stream, start=1):

@@ -75,7 +75,7 @@ def read_github(
     references: bool = True,
     **options: Unpack[ExportOptions],
 ) -> Corpus:
-    """Read the issues of a repository, or of several; pull requests are counted and dropped.
+    """Reads the issues of a repository, or of several; pull requests are counted and dropped.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -92,7 +92,7 @@ def read_github(
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True) -> Issue | str:
-    """Parse one issue of any of the three formats."""
+    """Parses one issue of any of the three formats."""
     if is_event(raw) or (is_migrated(raw) and "title" not in raw):
         return OTHER_KIND
     record = plain(raw)
@@ -127,7 +127,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
 
 
 def plain(value: Any) -> Any:
-    """Rename all keys to those of REST, and turn the connections of GraphQL into lists."""
+    """Renames all keys to those of REST, and turns the connections of GraphQL into lists."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, dict):
@@ -140,13 +140,15 @@ def plain(value: Any) -> Any:
 
 
 def missing_fields(record: Record) -> list[str]:
-    """A remark on each field that is read and that the export does not have, with what it is for."""
-    held = set(record)
-    if "html_url" in held:
-        held.add("url")
+    """Remarks on the fields that the export lacks, with their purposes."""
+    present = set(record)
+    if "html_url" in present:
+        present.add("url")
     if any(kind(event) == "commented" for event in events(record) or ()):
-        held.add("comments")
-    return [f"without the field {name} ({purpose})" for key, (name, purpose) in READ_FIELDS.items() if key not in held]
+        present.add("comments")
+    return [
+        f"without the field {name} ({purpose})" for key, (name, purpose) in READ_FIELDS.items() if key not in present
+    ]
 
 
 def address(record: Record) -> tuple[str, str]:
@@ -193,7 +195,7 @@ def comments_of(record: Record) -> tuple[list[Comment], bool]:
 
 
 def is_member(comment: Record) -> bool:
-    """Whether someone wrote a comment who may close issues."""
+    """Whether the author of a comment may close issues."""
     return text(comment, "author_association").upper() in {"OWNER", "MEMBER", "COLLABORATOR"}
 
 
@@ -208,50 +210,50 @@ def is_bot(comment: Record) -> bool:
 
 def formal_links(record: Record, here: str, number: str) -> list[Link]:
     """Links that GitHub itself records, unless they were undone."""
-    # Number and repository, empty for this one, to source and time.
-    noted: dict[tuple[str, str], tuple[str, datetime | None]] = {}
+    # Maps number and repository (empty for this one) to source and time.
+    recorded: dict[tuple[str, str], tuple[str, datetime | None]] = {}
     for event in events(record) or ():
         if kind(event) in {"marked_as_duplicate", "unmarked_as_duplicate"}:
             # An event names the original and the duplicate; one of the two is this issue.
-            for end in (part(event, "canonical"), part(event, "duplicate")):
-                if end and kind(event) == "marked_as_duplicate":
-                    noted[other_end(end, here)] = "timeline event", moment(event, "created_at")
-                elif end:
-                    noted.pop(other_end(end, here), None)
+            for linked in (part(event, "canonical"), part(event, "duplicate")):
+                if linked and kind(event) == "marked_as_duplicate":
+                    recorded[linked_issue(linked, here)] = "timeline event", moment(event, "created_at")
+                elif linked:
+                    recorded.pop(linked_issue(linked, here), None)
     original = part(record, "duplicate_of")
     if original:
-        canonical = other_end(original, here)
-        _, made_at = noted.get(canonical, ("", None))
-        noted[canonical] = "state reason", made_at
-    noted.pop((number, ""), None)
-    return [Link(named, *how, project) for (named, project), how in noted.items()]
+        canonical = linked_issue(original, here)
+        _, made_at = recorded.get(canonical, ("", None))
+        recorded[canonical] = "state reason", made_at
+    recorded.pop((number, ""), None)
+    return [Link(named, *how, project) for (named, project), how in recorded.items()]
 
 
-def other_end(issue: Record, here: str) -> tuple[str, str]:
+def linked_issue(issue: Record, here: str) -> tuple[str, str]:
     """Number of a linked issue, and its repository, empty for this one."""
     return number_of(issue, "number"), other_project(address(issue)[0], here)
 
 
 def changes_of(timeline: Sequence[Record], prefixes: tuple[str, ...]) -> Iterator[FieldChange]:
-    """Yield the changes of title, labels, components and state."""
+    """Yields the changes of title, labels, components and state."""
     state = "open"
     for event in sorted(timeline, key=lambda event: moment(event, "created_at") or datetime.max.astimezone()):
         when = moment(event, "created_at")
-        what = kind(event)
-        if what == "renamed":
+        event_kind = kind(event)
+        if event_kind == "renamed":
             rename = part(event, "rename")
             before = text(rename, "from") or text(event, "previous_title")
             yield FieldChange(when, "title", before, text(rename, "to") or text(event, "current_title"))
-        elif what in {"labeled", "unlabeled"}:
+        elif event_kind in {"labeled", "unlabeled"}:
             label = text(part(event, "label"), "name")
-            lost = [label] if what == "unlabeled" else []
-            gained = [label] if what == "labeled" else []
-            yield from list_changes(when, "labels", lost, gained)
-            yield from list_changes(when, "component", components_of(lost, prefixes), components_of(gained, prefixes))
-        elif what in {"closed", "reopened"}:
-            new = "closed" if what == "closed" else "open"
+            removed = [label] if event_kind == "unlabeled" else []
+            added = [label] if event_kind == "labeled" else []
+            yield from list_changes(when, "labels", removed, added)
+            yield from list_changes(when, "component", components_of(removed, prefixes), components_of(added, prefixes))
+        elif event_kind in {"closed", "reopened"}:
+            new = "closed" if event_kind == "closed" else "open"
             yield FieldChange(when, "status", state, new)
-            reason = text(event, "state_reason").lower() if what == "closed" else ""
+            reason = text(event, "state_reason").lower() if event_kind == "closed" else ""
             yield FieldChange(when, "resolution", "", reason)  # an open issue has none
             state = new
 
@@ -262,14 +264,14 @@ def is_event(record: Record) -> bool:
 
 
 def is_migrated(record: Record) -> bool:
-    """Whether this is a record of a migration archive, which names others by their addresses."""
+    """Whether this is a record of a migration archive, which refers to others by address."""
     return isinstance(record.get("type"), str) and isinstance(record.get("url"), str) and "number" not in record
 
 
 def join_issues(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
-    """Yield plain issues as they come, and at the end those that other records tell of, each with its comments.
+    """Yields plain issues in order, and then the issues of other records, each with its comments.
 
-    Of several events about an issue, the last one says how it is. Records that concern no issue are passed on.
+    Of several events about an issue, the last one counts. Records that concern no issue are yielded unchanged.
     """
     issues: dict[str, tuple[str, dict[str, Any]]] = {}
     comments: dict[str, list[Record]] = {}

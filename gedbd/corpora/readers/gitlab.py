@@ -30,7 +30,7 @@ MARKED = re.compile(r"marked this issue as a duplicate of", re.IGNORECASE)
 def read_gitlab(
     name: str | None, path: str, component_labels: Sequence[str] = (), **options: Unpack[ExportOptions]
 ) -> Corpus:
-    """Read the issues of a project, or of several.
+    """Reads the issues of a project, or of several.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -46,7 +46,7 @@ def read_gitlab(
 
 
 def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
-    """Parse one issue; it counts as closed as a duplicate if GitLab records that."""
+    """Parses one issue; it counts as closed as a duplicate if GitLab records that."""
     here = project_of(record)
     number = number_of(record, "iid")
     title = needed_text(record, "title", "export whole issues")
@@ -54,17 +54,17 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     history = [note for note in notes if note.get("system") is True]
     formal = formal_links(record, here)
     state = text(record, "state")
-    # A mark counts only while the issue is closed: reopening it does not remove the note.
+    # A note about a duplicate counts only while the issue is closed: reopening does not remove it.
     system = [Comment(text(note, "body")) for note in history]
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
-    spoken = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
+    user_comments = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
     closed = any(not link.project for link in formal) or any(MARKED.match(note.text) for note in system)
     links = [
         *formal,
         *comment_links(system, REFERENCES, here, closed, "system note"),
-        *comment_links(spoken, REFERENCES, here, closed, "comment"),
+        *comment_links(user_comments, REFERENCES, here, closed, "comment"),
     ]
-    # The project's export links labels, and calls the body of a note by another name.
+    # The project's export links labels, and names the body of a note differently.
     linked = [part(link, "label") for link in parts(record, "label_links")]
     labels = (*names(record, "labels"), *(text(label, "title") for label in linked))
     values = {
@@ -111,7 +111,7 @@ def formal_links(record: Record, here: str) -> list[Link]:
 
 
 def changes_of(notes: Iterable[Record]) -> Iterator[FieldChange]:
-    """Yield the changes of title and state that system notes record."""
+    """Yields the changes of title and state that system notes record."""
     for note in notes:
         when = moment(note, "created_at")
         body = text(note, "body")

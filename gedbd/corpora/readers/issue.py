@@ -8,9 +8,9 @@ from gedbd.corpora.readers.export_pages import Record, moment, text
 
 Values = Mapping[str, tuple[str, ...]]
 
-# Trackers log what the reporter or a form sets on creation as changes at the same time.
+# Trackers log the values that the reporter or a form sets on creation as changes at that time.
 CREATION = timedelta(seconds=10)
-DUPLICATE = "duplicate"  # part of such a resolution in every tracker
+DUPLICATE = "duplicate"  # substring of the resolution of duplicates in every tracker
 NAMED_NOWHERE = "closed as duplicates, the original not recognised"
 ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
@@ -22,7 +22,7 @@ class Link(NamedTuple):
         named: Its number or key.
         source: What names it.
         made_at: When it was named, UTC; ``None`` if unknown.
-        project: Its repository or project, if it is another than the issue's, as far as it is written.
+        project: Its repository or project, as far as it is written; empty if it is that of the issue.
     """
 
     named: str
@@ -32,7 +32,7 @@ class Link(NamedTuple):
 
 
 class DateKeys(NamedTuple):
-    """The keys of the dates in a tracker's records; ``changed`` is that of an entry of the history."""
+    """The keys of the dates in a tracker's records; ``changed`` is the key in an entry of the history."""
 
     created: str
     updated: str
@@ -44,7 +44,7 @@ class FieldChange(NamedTuple):
     """One change of a field of the corpus.
 
     Attributes:
-        when: UTC.
+        when: When it was made, UTC; ``None`` if unknown.
         field: Its name in the table of documents.
         before: The removed value, empty for none.
         after: The added value, empty for none.
@@ -63,18 +63,18 @@ class Issue(NamedTuple):
 
     Attributes:
         issue_id: Its number or key.
-        project: The repository or project that counts the number; empty if unknown or part of the key.
+        project: The repository or project within which the number is unique; empty if unknown or part of the key.
         created_at: UTC, ``None`` if unknown.
         updated_at: UTC, ``None`` if unknown.
-        values: Field to its values in the export; ``created_at`` and ``id`` are not among them.
+        values: Field to its values in the export, without ``created_at`` and ``id``.
         links: The duplicates that it names.
         changes: Its history, ``None`` if the export does not hold it.
         remarks: Notes for the user, worded to follow "issues".
         outside: The key of each date that is out of range.
         position: File and number of the record, for messages.
         is_duplicate: Whether it was closed as a duplicate.
-        resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. The history does not
-            reset it: what was open at a moment follows from it.
+        resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. It is
+            not reset to creation, as it tells which issues were open at a moment.
     """
 
     issue_id: str
@@ -155,7 +155,7 @@ def distinct(links: Iterable[Link]) -> list[Link]:
 
 
 def reset_to_creation(issue: Issue) -> Issue:
-    """Undo the changes after the creation of an issue, the last one first."""
+    """Undoes the changes after the creation of an issue, the last one first."""
     values = dict(issue.values)
     # A change without a date cannot be placed after the creation.
     dated = [(change.when, change) for change in issue.changes or () if change.when]
@@ -168,7 +168,7 @@ def reset_to_creation(issue: Issue) -> Issue:
 def list_changes(
     when: datetime | None, field: str, before: Iterable[str], after: Iterable[str]
 ) -> Iterator[FieldChange]:
-    """Yield the single changes behind a change from one list of values to another."""
+    """Yields the removed and the added values of a change from one list of values to another."""
     old = set(before)
     new = set(after)
     for value in sorted(old - new):
@@ -178,10 +178,10 @@ def list_changes(
 
 
 def marked_at(issue: Issue) -> datetime | None:
-    """When the issue was last resolved as a duplicate, as its history tells; ``None`` if it is none, or unknown.
+    """When the issue was last resolved as a duplicate, by its history; ``None`` if it is no duplicate, or unknown.
 
     Args:
-        issue: With its values in the export, not those at creation.
+        issue: The issue with its values in the export, not those at creation.
     """
     if not any(DUPLICATE in value.lower() for value in issue.values.get("resolution", ())):
         return None

@@ -48,21 +48,21 @@ HISTORY = {
     COLUMNS[field]: field for field in ("title", "description", "product", "os", "priority", "status", "resolution")
 }
 # Fields with several values, whose changes name the single value that was added or removed.
-SEVERAL = ("component", "version")
+MULTIVALUED = ("component", "version")
 # Keys are upper case, also where the rest of a pattern ignores case: (?-i:...).
 KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+")
 REFERENCES = References(
     r"(?:https?://\S{1,200}?/browse/(?P<id1>(?-i:[A-Z][A-Z0-9_]*-\d+))|\b(?P<id2>(?-i:[A-Z][A-Z0-9_]*-\d+))\b)"
 )
 IMAGE = re.compile(r"\.(?:bmp|gif|jpe?g|png|webp)$", re.IGNORECASE)
-# An app that reads through this host receives addresses on it instead of the Jira's own.
+# Apps that read through this host receive addresses on it instead of those of the Jira server.
 GATEWAY = "https://api.atlassian.com/"
 CUT_OFF = "whose changelog or comments are truncated in the export"
 ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 
 
 def read_jira(name: str | None, path: str, date_format: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
-    """Read the issues of one or more projects; the images of an issue are in a folder named by its key.
+    """Reads the issues of one or more projects; the images of an issue are in a folder named by its key.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -88,7 +88,7 @@ def records_of(page: ExportPage, date_format: str | None = None) -> Iterator[Exp
 
 
 def parse_issue(record: Record) -> Issue:
-    """Parse one issue."""
+    """Parses one issue."""
     key = text(record, "key")
     fields = part(record, "fields")
     if not KEY.fullmatch(key):
@@ -98,8 +98,8 @@ def parse_issue(record: Record) -> Issue:
     values["resolution"] = values["resolution"][:1]
     closed = any(DUPLICATE in resolution.lower() for resolution in values["resolution"])
     comments = parts(part(fields, "comment"), "comments")
-    spoken = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
-    links = [*issue_links(fields), *comment_links(spoken, REFERENCES, "", closed, "comment")]
+    user_comments = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
+    links = [*issue_links(fields), *comment_links(user_comments, REFERENCES, "", closed, "comment")]
     files, odd = attachments(fields, key)
     histories = parts(part(record, "changelog"), "histories")
     unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), len(histories))
@@ -135,7 +135,7 @@ def is_bot(comment: Record) -> bool:
 
 
 def issue_links(fields: Record) -> Iterator[Link]:
-    """Yield the issue links whose type names duplicates; clones are not duplicates."""
+    """Yields the issue links whose type names duplicates; clones are not duplicates."""
     for link in parts(fields, "issuelinks"):
         kind = part(link, "type")
         phrases = " ".join(text(kind, key) for key in ("name", "inward", "outward"))
@@ -153,14 +153,14 @@ def attachments(fields: Record, key: str) -> tuple[tuple[str, ...], bool]:
     return tuple(f"{key}/{name}" for name in images if ";" not in name), any(";" in name for name in images)
 
 
-def cut_off(listing: Record, held: int) -> bool:
+def cut_off(listing: Record, num_exported: int) -> bool:
     """Whether a list has more entries than the export holds."""
     total = listing.get("total")
-    return isinstance(total, int) and total > held
+    return isinstance(total, int) and total > num_exported
 
 
 def changes_of(histories: Iterable[Record]) -> Iterator[FieldChange]:
-    """Yield the changes of the corpus's fields."""
+    """Yields the changes of fields of the corpus."""
     for entry in histories:
         when = moment(entry, "created")
         for item in parts(entry, "items"):
@@ -169,7 +169,7 @@ def changes_of(histories: Iterable[Record]) -> Iterator[FieldChange]:
             after = text(item, "toString")
             if name in HISTORY:
                 yield FieldChange(when, HISTORY[name], before, after)
-            elif name in SEVERAL:
+            elif name in MULTIVALUED:
                 yield FieldChange(when, name, before, after, whole=False)
-            elif name == "labels":  # which have no blanks
+            elif name == "labels":  # labels contain no blanks
                 yield from list_changes(when, "labels", before.split(), after.split())

@@ -23,16 +23,16 @@ SINGLE = {
     "status": ("status",),
     "resolution": ("resolution",),
 }
-SEVERAL = {
+MULTIVALUED = {
     "components": ("component/s", "components"),
     "versions": ("affects version/s", "affects versions"),
     "labels": ("labels",),
 }
 DATE_COLUMNS = ("created", "updated", "resolved")
-OUT_OF_RANGE = "0001-01-01"  # stands for every date out of range, which are counted later
+OUT_OF_RANGE = "0001-01-01"  # replaces dates out of range, which are counted later
 KEY = ("issue key", "key")
 LINK = re.compile(r"(?:inward|outward) issue link \((.+)\)")
-# 01/Jan/24 9:05 AM and its relatives.
+# 01/Jan/24 9:05 AM and similar formats.
 TIMES = (" %I:%M %p", " %H:%M", " %I:%M:%S %p", "")
 FORMATS = tuple(f"%d/%b/{year}{time}" for year in ("%y", "%Y") for time in TIMES)
 EXPECTED = "27/Nov/24 9:15 AM or 2024-01-31T09:30:00Z; other formats: dataset.date_format=, such as '%d.%m.%Y %H:%M'"
@@ -40,11 +40,11 @@ UNRESOLVED = "unresolved"  # written where there is no resolution
 
 
 def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[ExportRecord]:
-    """Yield the issues of a CSV page as REST gives them, without a history.
+    """Yields the issues of a CSV page as records of REST, without a history.
 
     Args:
         page: The page.
-        date_format: As in ``datetime.strptime``, of the dates that are not in a format of Jira's; ``None`` recognises
+        date_format: Format of ``datetime.strptime`` for dates that are not in one of Jira's formats; ``None`` detects
             it.
 
     Raises:
@@ -84,10 +84,10 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
 
 
 def formats_of(dates: Iterable[str], date_format: str | None) -> tuple[str, ...]:
-    """The given format, ISO 8601 and Jira's own formats; without a given one, also that of all dates in none of these.
+    """``date_format``, ISO 8601 and Jira's own formats; without ``date_format``, the detected format of other dates.
 
     Raises:
-        ValueError: The given format is none, or it cannot be told whether days or months come first.
+        ValueError: ``date_format`` is invalid, or it is ambiguous whether days or months come first.
     """
     if date_format is not None:
         check_format(date_format)
@@ -104,8 +104,8 @@ def record_of(values: Mapping[str, Sequence[str]], formats: Sequence[str]) -> di
         fields[key] = cells[0] if cells else None
     if (fields["resolution"] or "").lower() == UNRESOLVED:
         fields["resolution"] = None
-    fields |= {key: _all(values, names) for key, names in SEVERAL.items()}
-    fields["attachment"] = [{"filename": _last(value)} for value in _all(values, ("attachment", "attachments"))]
+    fields |= {key: _all(values, names) for key, names in MULTIVALUED.items()}
+    fields["attachment"] = [{"filename": _file_name(value)} for value in _all(values, ("attachment", "attachments"))]
     fields["comment"] = {"comments": [comment_of(cell, formats) for cell in _all(values, ("comment", "comments"))]}
     fields["issuelinks"] = [
         {"type": {"name": kind[1]}, "outwardIssue": {"key": key.strip()}}
@@ -142,7 +142,7 @@ def _all(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]
     return [value for name in names for value in values.get(name, ())]
 
 
-def _last(value: str) -> str:
-    """The file's name in ``date;author;name;address``, or the whole."""
+def _file_name(value: str) -> str:
+    """The file's name in ``date;author;name;address``, or the whole value."""
     parts = value.split(";")
     return parts[2] if len(parts) > 2 else value

@@ -14,7 +14,7 @@ OUT_OF_RANGE = "0000-00-00"  # counts as a date out of range when the record is 
 
 
 def read_items(page: ExportPage) -> Iterator[ExportRecord]:
-    """Yield the issues of an XML page. Raises ValueError if it is not XML, is cut off or has an unreadable date."""
+    """Yields the issues of an XML page. Raises ValueError if it is not XML, is cut off or has an unreadable date."""
     if page.text.lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html")):
         raise ValueError(f"{page.path}: this is a web page, maybe a login page; export the search as XML from Jira")
     root = parse_safely(page)
@@ -32,7 +32,7 @@ def read_items(page: ExportPage) -> Iterator[ExportRecord]:
 
 
 def parse_safely(page: ExportPage) -> Element:
-    """Parse XML without document type and entities. Raises ValueError, with line and column, if it is malformed."""
+    """Parses XML without document type and entities. Raises ValueError, with line and column, if it is malformed."""
     parser = safe_parser(page.path, separator="}")
     builder = TreeBuilder()
     parser.buffer_text = True
@@ -45,10 +45,10 @@ def parse_safely(page: ExportPage) -> Element:
         return builder.close()
     except expat.ExpatError as error:
         position = f"{page.path}, line {error.lineno}, column {error.offset + 1}"
-        what = f"not readable as XML ({error})"
+        problem = f"not readable as XML ({error})"
         if is_cut_off(error):
-            what = "the file ends in the middle of a record, so it was truncated"
-        raise ValueError(f"{position}: {what}; export the issues again") from error
+            problem = "the file ends in the middle of a record, so it was truncated"
+        raise ValueError(f"{position}: {problem}; export the issues again") from error
 
 
 def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType:
@@ -56,13 +56,13 @@ def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType
 
     Args:
         path: The file, for messages.
-        separator: What separates a namespace from the name of an element; ``None`` for no namespaces.
+        separator: The character between a namespace and an element's name; ``None`` for no namespaces.
     """
     parser = expat.ParserCreate(namespace_separator=separator)
 
     def refuse(*_: object) -> None:
-        where = f"{path}, line {parser.CurrentLineNumber}"
-        raise ValueError(f"{where}: a document type declaration (<!DOCTYPE>) is not allowed")
+        position = f"{path}, line {parser.CurrentLineNumber}"
+        raise ValueError(f"{position}: a document type declaration (<!DOCTYPE>) is not allowed")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
@@ -79,7 +79,7 @@ def is_cut_off(error: expat.ExpatError) -> bool:
 
 
 def record_of(item: Element) -> Record:
-    """Convert one issue to the record of REST."""
+    """Converts one issue to the record of REST."""
     resolution = child_text(item, "resolution")
     fields: dict[str, Any] = {
         "description": html_text(child_text(item, "description")),
@@ -109,7 +109,7 @@ def child_text(item: Element, tag: str) -> str:
 
 
 def iso_date(item: Element, tag: str) -> str:
-    """Convert ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601. Raises ValueError for another format."""
+    """Converts ``Wed, 31 Jan 2024 09:30:00 +0000`` to ISO 8601. Raises ValueError for another format."""
     written = child_text(item, tag)
     try:
         return parse_mail_date(written).isoformat() if written else ""
@@ -121,7 +121,7 @@ def iso_date(item: Element, tag: str) -> str:
 
 
 def links_of(kind: Element) -> Iterator[Record]:
-    """Yield the links of one type."""
+    """Yields the links of one type."""
     for tag, end in (("outwardlinks", "outwardIssue"), ("inwardlinks", "inwardIssue")):
         for links in kind.findall(tag):
             phrases = {"name": child_text(kind, "name"), "inward": links.get("description", "")}

@@ -1,6 +1,6 @@
-"""Read what Perceval writes: one JSON document for each issue of nearly any tracker.
+"""Read the output of Perceval: one JSON document per issue, for most trackers.
 
-Perceval (GrimoireLab, GPL) is a program of its own, which gedbd neither contains nor imports.
+Perceval (GrimoireLab, GPL) is a separate program, which gedbd neither contains nor imports.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ COMMENTS = "comments_data"  # where Perceval puts the comments of GitHub and Jir
 def read_perceval(
     name: str | None, path: str, backends: Mapping[str, Mapping[str, str]], **options: Unpack[ExportOptions]
 ) -> Corpus:
-    """Read the documents of one or more backends.
+    """Reads the documents of one or more backends.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
@@ -52,14 +52,14 @@ def read_perceval(
         backend = text(record, "backend_name").lower()
         if backend not in readers:
             known = ", ".join(sorted(readers))
-            raise ValueError(f"documents of Perceval's backend {backend!r} are not known; those of {known} are")
+            raise ValueError(f"Perceval's backend {backend!r} is not supported: choose from {known}")
         return readers[backend](part(record, "data"), text(record, "origin"))
 
     return read_tracker("perceval", parse, COLUMNS, path, name, **options)
 
 
 class FieldMap:
-    """Makes issues of a backend's documents.
+    """Converts the documents of a backend to issues.
 
     Args:
         backend: Its name, for messages.
@@ -90,7 +90,7 @@ class FieldMap:
                 self.expressions[field] = jmespath.compile(written)
             except jmespath.exceptions.JMESPathError as error:
                 reason = str(error).partition("\n")[0]
-                raise ValueError(f"{option}={written} is no JMESPath expression: {reason}") from error
+                raise ValueError(f"{option}={written} is not a JMESPath expression: {reason}") from error
 
     def __call__(self, data: Record, origin: str) -> Issue:
         """The issue of a document; its repository is the address that Perceval fetched it from."""
@@ -124,7 +124,7 @@ class FieldMap:
 
 
 def _with_comments(issue: Record) -> Record:
-    """A document of Jira with its comments where REST has them."""
+    """Moves the comments of a Jira document to where REST has them."""
     fields = dict(part(issue, "fields"))
     if issue.get(COMMENTS) is not None:
         fields["comment"] = {"comments": issue[COMMENTS]}

@@ -9,20 +9,20 @@ from lxml import etree
 
 BLOCKS = {"p", "div", "tr", "table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "section"}
 BREAKS = {"br", "hr"}
-UNSEEN = {"script", "style", "title"}
+HIDDEN = {"script", "style", "title"}
 MIN_FEED_CHARACTERS = 4_096  # given to the parser at once
-MAX_DEPTH = 256  # of nested elements; browsers stop at 512, and closing one takes time for each open one
+MAX_DEPTH = 256  # of nested elements; browsers stop at 512, and the time to close an element grows with those open
 TAG = re.compile(r"<[^<>]*>")
 BLANKS = re.compile(r"(?<![ \t])[ \t]*+\n(?:[ \t]*+\n)+")
 SPACES = re.compile(r"\s+")
 MAX_DOCUMENT_DEPTH = 100
-# A fenced block or code in a line, which stay, or a comment of HTML.
+# A fenced block or inline code, which are kept, or an HTML comment.
 CODE_OR_COMMENT = re.compile(
     r"(?P<code>^[ \t]*(```+|~~~+).*?(?:^[ \t]*\2[`~]*[ \t]*\r?$|\Z)|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`))"
     r"|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-NO_ANSWER = re.compile(r"^_No response_[ \t]*\r?$", re.MULTILINE)  # GitHub's form, where a field was left empty
+NO_ANSWER = re.compile(r"^_No response_[ \t]*\r?$", re.MULTILINE)  # what GitHub's issue forms write for an empty field
 
 
 def html_text(html: str) -> str:
@@ -49,19 +49,19 @@ def html_text(html: str) -> str:
 
 
 def shown_markdown(text: str) -> str:
-    """Markdown without what no reader sees: comments of HTML, which templates hold, and fields left empty."""
+    """Removes what readers do not see from Markdown: HTML comments, which templates contain, and empty form fields."""
     if "<!--" not in text and "_No response_" not in text:
         return text
 
-    def kept(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         is_comment = match["code"] is None and match[0].endswith("-->")  # one without an end is text
         return "" if is_comment else match[0]
 
-    return tidy(NO_ANSWER.sub("", CODE_OR_COMMENT.sub(kept, text)))
+    return tidy(NO_ANSWER.sub("", CODE_OR_COMMENT.sub(replacement, text)))
 
 
 def tidy(text: str) -> str:
-    """Reduce several empty lines to one, and remove those at the beginning and the end."""
+    """Reduces several empty lines to one, and removes those at the beginning and the end."""
     return BLANKS.sub("\n\n", text.replace("\xa0", " ")).strip()
 
 
@@ -76,16 +76,16 @@ class _TextReader:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.open = 0
-        self._unseen = 0
+        self._hidden = 0
         self._preformatted = 0
         self._quoted = 0
         self._data: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Handle the start of an element."""
+        """Handles the start of an element."""
         self._flush()
         self.open += 1
-        self._unseen += tag in UNSEEN
+        self._hidden += tag in HIDDEN
         if tag == "pre":
             self._preformatted += 1
             self.parts.append("\n```\n")
@@ -100,10 +100,10 @@ class _TextReader:
             self.parts.append(" ")
 
     def end(self, tag: str) -> None:
-        """Handle the end of an element."""
+        """Handles the end of an element."""
         self._flush()
         self.open -= 1
-        self._unseen -= tag in UNSEEN
+        self._hidden -= tag in HIDDEN
         if tag == "pre":
             self._preformatted -= 1
             self.parts.append("\n```\n")
@@ -114,11 +114,11 @@ class _TextReader:
             self._break_line()
 
     def data(self, text: str) -> None:
-        """Handle a piece of text; the parser may split a text into several."""
+        """Handles a piece of text; the parser may split a text into several pieces."""
         self._data.append(text)
 
     def close(self) -> None:
-        """Handle the end of the document."""
+        """Handles the end of the document."""
         self._flush()
 
     def _break_line(self) -> None:
@@ -128,7 +128,7 @@ class _TextReader:
         # White space is kept in <pre> only, as browsers do.
         text = "".join(self._data)
         self._data.clear()
-        if text and not self._unseen:
+        if text and not self._hidden:
             self.parts.append(text if self._preformatted else SPACES.sub(" ", text))
 
 

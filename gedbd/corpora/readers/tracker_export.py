@@ -26,12 +26,12 @@ from gedbd.corpora.readers.issue import ELSEWHERE, NAMED_NOWHERE, Issue, distinc
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name
 
-Parse = Callable[[Record], Issue | str]  # the issue, or what kind of other records a record is, in the plural
+Parse = Callable[[Record], Issue | str]  # the issue, or for other records the plural name of their kind
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class ExportRow(int):
-    """The number of a record through all pages, which messages show as its number on its page.
+    """The number of a record, counted over all pages; messages show its number on its page.
 
     Attributes:
         label: ``49``, or with several pages ``49 of issues-2.csv``.
@@ -68,7 +68,7 @@ def read_tracker(
     join: Callable[[Iterable[ExportRecord]], Iterable[ExportRecord]] = iter,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
-    """Read the pages of an export, parse their records, merge repeated issues and build the corpus.
+    """Reads the pages of an export, parses their records, merges repeated issues and builds the corpus.
 
     Args:
         tracker: The tracker's name in ``dataset=``.
@@ -80,7 +80,7 @@ def read_tracker(
         split: Splits a page into records.
         as_created: See ``ExportOptions``.
         repositories: Likewise.
-        join: Turns the records of all pages into those of issues, where one issue is spread over several.
+        join: Joins the records of issues that are spread over several records.
         options: See ``ReportOptions``.
 
     Raises:
@@ -109,7 +109,7 @@ def read_tracker(
 def gather(
     tracker: str, records: Iterable[ExportRecord], parse: Parse, path: Path, repositories: Sequence[str] | None = None
 ) -> tuple[dict[int, Issue], list[str]]:
-    """Each issue of all pages once, by number of its record, and warnings about dropped records.
+    """The distinct issues of all pages, by number of their record, and warnings about dropped records.
 
     Raises:
         ValueError: A record is malformed or from another tracker, or there is no issue.
@@ -117,10 +117,10 @@ def gather(
     issues: dict[int, Issue] = {}
     dropped: Counter[str] = Counter()
     for row, (position, record) in enumerate(records, start=1):
-        # A record that looks like another tracker's would be parsed into nonsense.
-        other = recognise(record)
-        if other not in {tracker, ""}:
-            raise ValueError(f"{position}: this looks like a {other} export: set dataset={other}")
+        # A record of another tracker would be parsed wrongly.
+        detected = recognise(record)
+        if detected not in {tracker, ""}:
+            raise ValueError(f"{position}: this looks like a {detected} export: set dataset={detected}")
         try:
             issue = parse(record)
         except ValueError as error:
@@ -142,20 +142,20 @@ def gather(
 
 
 def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
-    """The issues with the links that lead to a repository of the export, and remarks on the others.
+    """Keeps the links that lead to a repository of the export, and adds remarks on the others.
 
-    If there are several repositories, ids hold their names: ``owner/repo#12``.
+    If there are several repositories, ids include their names: ``owner/repo#12``.
     """
     projects = sorted({issue.project for issue in issues.values() if issue.project})
     several = len(projects) > 1
 
-    def full(project: str, number: str) -> str:
+    def full_id(project: str, number: str) -> str:
         # ``owner/repo`` for ``github.com/owner/repo``
         host, has_path, path = project.partition("/")
         short = path if has_path and "." in host and "/" in path else project
         return f"{short}#{number}" if several and project else number
 
-    settled = {}
+    resolved = {}
     for row, issue in issues.items():
         links = []
         for link in issue.links:
@@ -163,16 +163,16 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
             if link.project:
                 project = next((name for name in projects if several and is_here(link.project, name)), "")
             if project or not link.project:
-                links.append(link._replace(named=full(project, link.named.strip()), project=""))
+                links.append(link._replace(named=full_id(project, link.named.strip()), project=""))
         remarks = [ELSEWHERE] * (len(links) < len(issue.links)) + [NAMED_NOWHERE] * (issue.is_duplicate and not links)
-        settled[row] = issue._replace(
-            issue_id=full(issue.project, issue.issue_id), links=tuple(links), remarks=(*remarks, *issue.remarks)
+        resolved[row] = issue._replace(
+            issue_id=full_id(issue.project, issue.issue_id), links=tuple(links), remarks=(*remarks, *issue.remarks)
         )
-    return settled
+    return resolved
 
 
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:
-    """Keep the most recently updated record of each issue; of equally recent ones, the one read last.
+    """Keeps the most recently updated record of each issue; of equally recent ones, the one read last.
 
     Args:
         issues: Number of the record, counted through all pages, to issue.
@@ -183,9 +183,9 @@ def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]
         if before is None or (issue.updated_at or NEVER) >= (before.updated_at or NEVER):
             last[issue.issue_id] = row
     kept = {row: issues[row] for row in sorted(last.values())}
-    again = len(issues) - len(kept)
-    warning = f"issues that occur on several pages: {again:,}, only the most recently updated record is used"
-    return kept, [warning] if again else []
+    num_repeated = len(issues) - len(kept)
+    warning = f"issues that occur on several pages: {num_repeated:,}, only the most recently updated record is used"
+    return kept, [warning] if num_repeated else []
 
 
 def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:
@@ -201,15 +201,17 @@ def remark_warnings(issues: Mapping[int, Issue]) -> list[str]:
 
 def history_warnings(issues: Mapping[int, Issue], created: Mapping[int, Issue], tracker: str) -> list[str]:
     """Warnings that count the issues that were reset to their creation, and those without a history."""
-    without = sum(issue.changes is None for issue in issues.values())
-    if without == len(issues):
+    num_without_history = sum(issue.changes is None for issue in issues.values())
+    if num_without_history == len(issues):
         advice = "" if tracker == "perceval" else f" (gedbd fetch tracker={tracker} fetches it)"
         if tracker == "github":
             advice = f" (gh cannot export it; {advice[2:]}"
         return [f"the export has no history, so titles and fields are those at export time{advice}"]
     changed = sum(created[row].values != issue.values for row, issue in issues.items())
     warnings = [f"issues with title or fields reset to those at creation: {changed:,}"]
-    return warnings + ([f"issues without a history: {without:,}, used as exported"] if without else [])
+    return warnings + (
+        [f"issues without a history: {num_without_history:,}, used as exported"] if num_without_history else []
+    )
 
 
 def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
@@ -243,7 +245,7 @@ def rows_of(issues: Mapping[int, Issue]) -> list[ExportRow]:
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:
-    """The links of all issues as ``build_corpus`` takes them, one row a link.
+    """The links of all issues as ``build_corpus`` takes them, one row per link.
 
     A link without a date of its own was made when its issue was resolved as a duplicate, see ``marked_at``.
     """

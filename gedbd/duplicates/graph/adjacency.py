@@ -103,8 +103,8 @@ def knn(vectors: Tensor, inside: Tensor, k: int = 10, power: int = 1) -> SparseA
         )
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors[inside].numpy())
-    # A report is its own nearest neighbour, so k + 1 are searched. If it is missing among equal titles, or outside, the
-    # last one is dropped instead.
+    # A report is its own nearest neighbour, so search k + 1. If it is not found, among equal titles or because it is
+    # outside, drop the last one instead.
     cosine, neighbours = index.search(vectors.numpy(), k + 1)
     source = senders[neighbours]
     target = np.arange(len(vectors))[:, None].repeat(k + 1, axis=1)

@@ -21,14 +21,14 @@ class Adjacency(Protocol):
 
 
 class GraphBranch(nn.Module):
-    """z_graph = rows of GCN(GCN(X)); X are the node features with the batch's text vectors in their rows.
+    """z_graph = rows of GCN(GCN(X)); X are the node features, in which text vectors replace the batch's rows.
 
     Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks" (ICLR 2017), as in the paper;
     the layers are PyG's. The adjacency is normalised already, so the layers do not normalise.
 
     Args:
         adjacency: The graph over N reports.
-        num_nodes: Reports N.
+        num_nodes: Number N of reports.
         dim: Size D of text vectors, hidden layer and output.
         features: See ``NodeFeatures``.
         dropout: Probability with which training drops an entry before each layer (the authors' code: 0.1).
@@ -100,7 +100,7 @@ class NodeFeatures(nn.Module):
             self.register_buffer("x", torch.zeros(num_nodes, dim))
 
     def place(self, n_id: Tensor, z_text: Tensor) -> Tensor:
-        """The vectors that replace the rows ``n_id`` in this step, ``(U, D)``."""
+        """The vectors that replace the rows ``n_id`` in this batch, ``(U, D)``."""
         if self.features != "written_detached":
             return z_text
         if not self.training:

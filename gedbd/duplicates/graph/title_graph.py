@@ -72,10 +72,10 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
     first = first[is_pair]
     second = second[is_pair]
     length = np.linalg.norm(raw, axis=1).clip(1e-12)
-    of_raw = (raw[first] * raw[second]).sum(axis=1) / (length[first] * length[second])
+    raw_cosine = (raw[first] * raw[second]).sum(axis=1) / (length[first] * length[second])
     unit = reduced.numpy()
-    of_reduced = (unit[first] * unit[second]).sum(axis=1)
-    return of_raw.astype(np.float32), of_reduced.astype(np.float32)
+    reduced_cosine = (unit[first] * unit[second]).sum(axis=1)
+    return raw_cosine.astype(np.float32), reduced_cosine.astype(np.float32)
 
 
 class TitleGraph(NamedTuple):
@@ -83,7 +83,7 @@ class TitleGraph(NamedTuple):
 
     Attributes:
         adjacency: The graph.
-        title_cosines: Cosines of sampled pairs of titles, raw and reduced, if edges depend on titles.
+        title_cosines: Cosines of sampled pairs of titles, before and after PCA, if edges depend on titles.
         tag_network: The tag network of the training reports, if edges depend on it.
     """
 
@@ -127,7 +127,7 @@ def build_graph(
     tag_vectors = []
     if tag_encoder:
         tags = tags_of(corpus.reports)
-        tag_encoder.fit([report_tags for report_tags, known in zip(tags, training, strict=True) if known])
+        tag_encoder.fit([report_tags for report_tags, is_training in zip(tags, training, strict=True) if is_training])
         tag_vectors.append(tag_encoder.encode(tags))
     vectors = encoder.pool(corpus.reports["title"].tolist(), label="encode titles")
     reduced = reduce_titles(vectors, training, pca_dim)
@@ -158,7 +158,7 @@ def join_fields(
         vectors: ``(N, d)`` unit title vectors.
         fields: Codes of each field, ``(N,)``, -1 for empty.
         weight: Weight of a field; titles have weight 1.
-        field_vectors: Vectors of further fields, ``(N, D)``, zero for empty.
+        field_vectors: Vectors of additional fields, ``(N, D)``, zero for empty.
 
     Returns:
         ``(N, d + V)`` unit rows, V the number of values and of dimensions of further fields.

@@ -18,16 +18,16 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.word_vectors import Word2Vec
 
 MAX_DRAWS = 20
-ENCODED_AT_ONCE = 256
+ENCODING_BATCH_SIZE = 256
 
 
 class BiLstm(nn.Module):
-    """The last states of both directions of an LSTM, projected.
+    """Projects the last states of both directions of an LSTM to one vector.
 
     Args:
         word_vectors: ``(V, D)`` vectors of words; they are not trained.
         hidden: Size H of a state.
-        dim: Size of the result.
+        dim: Size of the projected vector.
     """
 
     def __init__(self, word_vectors: np.ndarray, hidden: int, dim: int) -> None:
@@ -40,7 +40,7 @@ class BiLstm(nn.Module):
         self.projection = nn.Linear(2 * hidden, dim)
 
     def forward(self, texts: Sequence[np.ndarray]) -> Tensor:
-        """Vectors of U texts of word numbers, each with a word or more, ``(U, dim)``."""
+        """Encodes U non-empty texts of word numbers, ``(U, dim)``."""
         lengths = torch.tensor([len(text) for text in texts])
         numbers = np.zeros((len(texts), int(lengths.max())), dtype=np.int64)
         for row, text in enumerate(texts):
@@ -55,7 +55,7 @@ class BiLstm(nn.Module):
 
 
 class Triplets(NamedTuple):
-    """T triplets of rows, each ``(T,)``: a query, a relevant document and one that is not."""
+    """T triplets of rows, each ``(T,)``: a query, a relevant and an irrelevant document."""
 
     query: np.ndarray
     positive: np.ndarray
@@ -73,11 +73,11 @@ class BiLstmScorer(Scorer):
         words: Learns the word vectors.
         hidden: Size of a state of the LSTM in each direction.
         dim: Size of a document's vector.
-        max_words: Number of words that are read of a document's title and description.
+        max_words: Maximum number of words of a document's title and description.
         margin: Distance by which the duplicate should be nearer, in [0, 2] for vectors of length 1.
         epochs: Passes over the training pairs.
         lr: Learning rate of Adam.
-        batch_size: Triplets of a step.
+        batch_size: Number of triplets in a batch.
         seed: Seed of the initial weights, the triplets and their order.
 
     Attributes:
@@ -116,14 +116,14 @@ class BiLstmScorer(Scorer):
             ValueError: If there is no training pair to learn from.
         """
         rng = np.random.default_rng(self.seed)
-        first = draw_triplets(inputs, rng)  # before the word vectors, which take long: it finds what is missing
+        first_triplets = draw_triplets(inputs, rng)  # before the slow word vectors, since it may raise
         self.words.fit(inputs.documents)
-        documents = self._numbers(inputs.documents)
-        queries = documents if inputs.one_table else self._numbers(inputs.queries)
+        documents = self._number_texts(inputs.documents)
+        queries = documents if inputs.one_table else self._number_texts(inputs.queries)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.model_ = BiLstm(self.words.word_vectors_, self.hidden, self.dim)
-        self._train(first, queries, documents, inputs, rng)
+        self._train(first_triplets, queries, documents, inputs, rng)
         self.documents_ = self._encode(documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(queries)
         empty = sum(len(text) == 0 for text in documents)
@@ -135,8 +135,8 @@ class BiLstmScorer(Scorer):
         """``(B,) -> (B, N)`` cosines; 0 for a document without a known word."""
         return cosines(self.documents_, self.queries_[rows])
 
-    def _numbers(self, table: pd.DataFrame) -> list[np.ndarray]:
-        """The first known words of title and description of each document."""
+    def _number_texts(self, table: pd.DataFrame) -> list[np.ndarray]:
+        """Numbers of the first ``max_words`` known words of each document."""
         has_vector = np.asarray(self.words.word_vectors_.any(axis=1))
         known = []
         for text in self.words.number_texts(short_texts(table, self.words.max_characters)):
@@ -156,15 +156,15 @@ class BiLstmScorer(Scorer):
         self.losses_ = []
         for epoch in track(range(self.epochs), "train bilstm", transient=True):
             drawn = triplets if epoch == 0 else draw_triplets(inputs, rng)
-            texts = [
+            text_triplets = [
                 (queries[query], documents[positive], documents[negative])
                 for query, positive, negative in zip(*drawn, strict=True)
             ]
-            texts = [triplet for triplet in texts if all(map(len, triplet))]
-            order = rng.permutation(len(texts))
+            text_triplets = [triplet for triplet in text_triplets if all(map(len, triplet))]
+            order = rng.permutation(len(text_triplets))
             losses = []
             for start in range(0, len(order), self.batch_size):
-                loss = self._loss([texts[position] for position in order[start : start + self.batch_size]])
+                loss = self._loss([text_triplets[position] for position in order[start : start + self.batch_size]])
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
                 optimizer.step()
@@ -179,39 +179,37 @@ class BiLstmScorer(Scorer):
 
     @torch.no_grad()
     def _encode(self, texts: list[np.ndarray]) -> np.ndarray:
-        """Unit vectors of N texts, ``(N, dim)`` float32; zeros for an empty one."""
+        """Unit vectors of N texts, ``(N, dim)`` float32; zeros for an empty text."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         lengths = np.array([len(text) for text in texts])
         # Texts of similar length together need little padding; empty ones come first and are left out.
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
-        starts = range(0, len(order), ENCODED_AT_ONCE)
+        starts = range(0, len(order), ENCODING_BATCH_SIZE)
         for start in track(starts, "encode with bilstm", transient=True, disable=len(starts) < 10):
-            rows = order[start : start + ENCODED_AT_ONCE]
+            rows = order[start : start + ENCODING_BATCH_SIZE]
             vectors[rows] = self.model_([texts[row] for row in rows]).numpy()
         return unit_rows(vectors)
 
 
 def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> Triplets:
-    """A random earlier document that is not relevant as the negative of each positive training pair.
+    """Draws a random earlier irrelevant document as the negative of each positive training pair.
 
-    Pairs for which none is found are left out.
+    Pairs without one in ``MAX_DRAWS`` draws are left out.
 
     Raises:
-        ValueError: If there are none for any pair, or there is no positive pair.
+        ValueError: If there is no positive pair, or no negative for any pair.
     """
     positives = inputs.train.loc[inputs.train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
     relevance = inputs.relevance()
     num_earlier = inputs.num_earlier
     triplets = []
     for query, document in positives:
-        right = relevance.relevant(int(query))
+        relevant_rows = relevance.relevant(int(query))
         draws = rng.integers(max(1, num_earlier[query]), size=MAX_DRAWS)
-        wrong = draws[~np.isin(draws, right) & (draws < num_earlier[query])]
-        if len(wrong):
-            triplets.append((query, document, wrong[0]))
+        irrelevant_rows = draws[~np.isin(draws, relevant_rows) & (draws < num_earlier[query])]
+        if len(irrelevant_rows):
+            triplets.append((query, document, irrelevant_rows[0]))
     if not triplets:
-        raise ValueError(
-            "no training pair has an earlier document that is not relevant: there is nothing to learn from"
-        )
+        raise ValueError("no training pair has an earlier irrelevant document: there is nothing to learn from")
     return Triplets(*np.array(triplets, dtype=np.int64).T)

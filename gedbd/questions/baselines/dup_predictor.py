@@ -18,7 +18,7 @@ BATCH_SIZE = 1024
 MIN_PROGRESS_BATCHES = 3
 RECALL_AT = (5, 10, 20)
 SIMILARITIES = ("title", "description", "tag", "topic")
-MAX_CANDIDATES = 200  # highest documents of each similarity, on which the weights are learned
+MAX_CANDIDATES = 200  # best documents by each similarity, from which the weights are learned
 
 
 class CandidateLists(NamedTuple):
@@ -57,7 +57,7 @@ class DupPredictor(Scorer):
         topic_min_count: Minimum document frequency of a word of the topic model.
         topic_max_words: Maximum number of words of the topic model.
         starts: Number of random starts of the search for weights.
-        steps: Number of steps of a weight between 0 and 1.
+        steps: Number of steps of the grid of weights between 0 and 1.
         max_queries: Maximum number of training queries for the weights, the latest ones.
         max_characters: Maximum length of descriptions.
         seed: Seed of the topic model and of the search.
@@ -91,7 +91,7 @@ class DupPredictor(Scorer):
         """
         positive = inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy()
         if not len(positive):
-            raise ValueError("dup_predictor needs a duplicate pair in the training part to learn from")
+            raise ValueError("dup_predictor needs a duplicate pair in the training split to learn from")
         self._encode(inputs)
         empty = [name for name, column in zip(SIMILARITIES, self.documents_, strict=False) if column.nnz == 0]
         if not self.topics_.any():
@@ -105,11 +105,11 @@ class DupPredictor(Scorer):
 
     def similarities(self, rows: np.ndarray) -> np.ndarray:
         """The four similarities, ``(B,) -> (4, B, N)`` float32."""
-        parts = [
+        sparse_similarities = [
             (queries[rows] @ documents).toarray()
             for queries, documents in zip(self.queries_, self.documents_, strict=True)
         ]
-        return np.stack([*parts, self.query_topics_[rows] @ self.topics_.T])
+        return np.stack([*sparse_similarities, self.query_topics_[rows] @ self.topics_.T])
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 or above."""
@@ -132,7 +132,7 @@ class DupPredictor(Scorer):
         self.documents_: list[csr_array] = [column.T.tocsr() for column in columns]
 
     def _candidates(self, rows: np.ndarray, inputs: ScorerInputs) -> CandidateLists:
-        """The highest earlier documents by each similarity, and all relevant ones, for each query.
+        """The best earlier documents by each similarity, and all relevant ones, for each query.
 
         Raises:
             ValueError: If no query has a relevant earlier document.
@@ -228,8 +228,8 @@ class WeightSearch:
     """Coordinate search for the weights, as in DupPredictor.
 
     From random weights, each weight in turn takes the value of 0, 0.01, ..., 1 that maximises the sum of the recall
-    rates at 5, 10 and 20 of the training queries; the best of several starts wins. Not in the public description: the
-    first of equal sums wins, and the candidates of a query are the highest documents by a single similarity.
+    rates at 5, 10 and 20 of the training queries; the best of several starts wins. Not in the paper: the first
+    of equal sums wins, and the candidates of a query are the best documents by each similarity.
     """
 
     starts: int = 10

@@ -35,7 +35,7 @@ class TermVectors:
         self.max_characters = max_characters
 
     def fit(self, documents: pd.DataFrame) -> None:
-        """Learns the words of N documents, and how many documents have each."""
+        """Learns the words of N documents and their document frequencies."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         fields = [field_texts(documents, field, self.max_characters) for field in FIELDS]
@@ -63,15 +63,15 @@ def field_texts(table: pd.DataFrame, field: str, max_characters: int) -> list[st
 
 
 def tag_vectors(documents: pd.DataFrame, queries: pd.DataFrame) -> tuple[csr_array, csr_array]:
-    """Unit vectors of tag sets, ``(N, T)`` and ``(Q, T)``: the product of two is shared / sqrt(count * count)."""
-    of_documents = tags_of(documents)
-    places = number_tags(of_documents)
-    return _unit_sets(of_documents, places), _unit_sets(tags_of(queries), places)
+    """Unit vectors of tag sets, ``(N, T)`` and ``(Q, T)``: a dot product is shared tags / sqrt(count * count)."""
+    document_tags = tags_of(documents)
+    tag_numbers = number_tags(document_tags)
+    return _unit_sets(document_tags, tag_numbers), _unit_sets(tags_of(queries), tag_numbers)
 
 
-def _unit_sets(sets: list[tuple[str, ...]], places: dict[str, int]) -> csr_array:
-    """One row for each set, 1 / sqrt(its size) at each known member; unknown ones count in the size alone."""
-    matrix = occurrence_matrix(sets, places).astype(np.float32)
+def _unit_sets(sets: list[tuple[str, ...]], tag_numbers: dict[str, int]) -> csr_array:
+    """One row for each set: 1 / sqrt(size) at each known tag; unknown tags only add to the size."""
+    matrix = occurrence_matrix(sets, tag_numbers).astype(np.float32)
     values = [max(1, len(tags)) ** -0.5 for tags in sets]
     matrix.data = np.repeat(np.array(values, dtype=np.float32), np.diff(matrix.indptr))
     return matrix
@@ -80,10 +80,10 @@ def _unit_sets(sets: list[tuple[str, ...]], places: dict[str, int]) -> csr_array
 class Dupe(Scorer):
     """Dupe (Ahasanuzzaman et al., "Mining Duplicate Questions in Stack Overflow", MSR 2016).
 
-    Seven cosines of TF-IDF vectors are compared by logistic regression: title with title, body with body, title with
+    Logistic regression over seven cosines of TF-IDF vectors: title with title, body with body, title with
     body, body with title, title with tags, tags with tags, and code with code; the query's field comes first. The
-    classes are weighted to count the same, as negatives outnumber positives. Unlike there, words are not stemmed, the
-    candidates are not cut to those of a common tag, and the pairs are those that the pair sampler draws.
+    classes are balanced by weights, as negatives outnumber positives. Unlike in the paper, words are not stemmed,
+    candidates need not share a tag with the query, and the pair sampler draws the pairs.
 
     Args:
         c: Inverse strength of the penalty on squared weights.
@@ -104,13 +104,13 @@ class Dupe(Scorer):
         """Learns the weights from the training pairs.
 
         Raises:
-            ValueError: If the training part has no positive or no negative pair.
+            ValueError: If the training split has no positive or no negative pair.
         """
         from sklearn.linear_model import LogisticRegression
 
         train = inputs.train
         if train["label"].nunique() < 2:
-            raise ValueError("dupe needs a positive and a negative pair in the training part to learn from")
+            raise ValueError("dupe needs a positive and a negative pair in the training split to learn from")
         terms = TermVectors(self.max_characters)
         terms.fit(inputs.documents)
         documents = {field: terms(inputs.documents, field) for field in FIELDS}
@@ -125,9 +125,9 @@ class Dupe(Scorer):
         self.intercept_ = np.float32(model.intercept_[0])
         weights = np.asarray(model.coef_[0], dtype=np.float32)
         self.weights_ = dict(zip(map(" - ".join, COMPARISONS), weights.tolist(), strict=True))
-        # All comparisons are one product of longer vectors: [title, body] [0.2 title, 0.8 body] is their weighted sum.
-        parts = zip(weights, COMPARISONS, strict=True)
-        self.queries_ = hstack([weight * queries[field] for weight, (field, _) in parts], format="csr")
+        # One product of longer vectors computes the weighted sum: [0.2 title, 0.8 body] [title, body].
+        weighted_comparisons = zip(weights, COMPARISONS, strict=True)
+        self.queries_ = hstack([weight * queries[field] for weight, (field, _) in weighted_comparisons], format="csr")
         self.documents_ = hstack([documents[field] for _, field in COMPARISONS], format="csr").T.tocsr()
 
     def scores(self, rows: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from gedbd.retrieval.scorers.dense_scorer import TagVectors
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
-MIN_ANCHORS = 5  # in each part
+MIN_ANCHORS = 5  # in each split
 
 
 class PairDocuments(NamedTuple):
@@ -49,13 +49,13 @@ def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: S
     Args:
         documents: All documents.
         anchors: The table of ``find_anchors``; features use only links made before the anchor.
-        fields: Columns of categories that the author filled in.
+        fields: Categorical columns that the author fills in.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
     resolutions = Resolutions(documents.table)
     titles = Titles(documents.titles, history)
-    tagged = TagIndex(documents.tags)
+    tag_index = TagIndex(documents.tags)
     # Codes in order of appearance do not depend on later documents.
     codes = {name: pd.factorize(documents.table[name])[0] for name in fields}
     rows = []
@@ -64,7 +64,7 @@ def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: S
         features = {name: float(values[row]) for name, values in codes.items()}
         features |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)
         features |= history.recent(moment) | history.of_tags(documents.tags[row], moment)
-        same_tag = tagged.before(documents.tags[row], row)
+        same_tag = tag_index.before(documents.tags[row], row)
         features |= {f"same_tag_{name}": count for name, count in arrivals(created_at, same_tag, moment).items()}
         features |= resolutions.of_tags(np.array(same_tag, dtype=np.int64), moment)
         features |= resolutions.of_similar(titles.cosines(row), moment)
@@ -90,8 +90,8 @@ def pair_features(
     resolutions = Resolutions(documents.table)
     half = text.shape[1] // 2
     rows = []
-    ends = anchors[["anchor", "master"]].to_numpy()
-    for pair, (row, master_row) in enumerate(ends):
+    pair_rows = anchors[["anchor", "master"]].to_numpy()
+    for pair, (row, master_row) in enumerate(pair_rows):
         shared = set(documents.tags[row]) & set(documents.tags[master_row])
         union = set(documents.tags[row]) | set(documents.tags[master_row])
         rows.append(
@@ -113,8 +113,8 @@ def pair_features(
 def _calendar(moment: np.datetime64) -> dict[str, float]:
     """Hour and weekday (0 is Monday) in UTC, and day of the year.
 
-    The date itself is omitted, since all test questions are later than the training questions, of which the latest are
-    included only if they were confirmed soon.
+    The date itself is omitted: test questions are later than all training questions, of which the latest are included
+    only if they were confirmed soon.
     """
     stamp = pd.Timestamp(moment)
     return {
@@ -174,41 +174,44 @@ def assemble(
     min_minutes: float,
     fields: Sequence[str] = (),
 ) -> tuple[AnchorData, tuple[str, ...]]:
-    """Anchors with their parts and features, and warnings.
+    """Assigns anchors to splits and computes their features.
 
     Args:
         corpus: N documents and their links.
-        parts: ``(N,)`` part of each document; an anchor belongs to the part of its document.
+        parts: ``(N,)`` split of each document; an anchor belongs to the split of its document.
         wanted: Feature sets to compute.
         encoder: The frozen encoder.
         tag_encoder: Learns vectors of tags on the training documents; None for no such features.
-        only_known: Leave out training anchors whose link was made after the start of the next part, when their target
-            was unknown.
-        min_minutes: See ``find_anchors``.
-        fields: See ``question_features``.
+        only_known: Leave out training anchors whose link was made after the next split begins, as their target was
+            unknown then.
+        min_minutes: Shorter times are raised to this.
+        fields: Categorical columns that the author fills in.
+
+    Returns:
+        The anchors, and warnings.
 
     Raises:
-        ValueError: If a field is unknown, or a part has fewer than ``MIN_ANCHORS`` anchors; see also
+        ValueError: If a field is unknown, or a split has fewer than ``MIN_ANCHORS`` anchors; see also
             ``find_anchors``.
     """
     unknown = [name for name in fields if name not in corpus.reports]
     if unknown:
         raise ValueError(f"task.fields={list(fields)}: {corpus.name} has no column {unknown[0]}: leave it out")
     anchors, warnings = find_anchors(corpus, min_minutes)
-    train, val, refit, test, dropped = _parts(corpus, parts, anchors, only_known)
+    train, val, refit, test, dropped = _split_masks(corpus, parts, anchors, only_known)
     for name, mask in (("train", train), ("val", val), ("test", test)):
         if mask.sum() < MIN_ANCHORS:
             reason = f" ({dropped[0]})" if dropped and name == "train" else ""
             raise ValueError(
-                f"{corpus.name}: part {name} has {mask.sum()} anchors with a dated link{reason}, at least {MIN_ANCHORS}"
-                " are needed: change split=time split.val_from= or split.test_from="
+                f"{corpus.name}: split {name} has {mask.sum()} anchors with a dated link{reason}; at least"
+                f" {MIN_ANCHORS} are needed: change split=time split.val_from= or split.test_from="
             )
-    features, more = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
+    features, feature_warnings = _features(corpus, parts, anchors, set(wanted), encoder, tag_encoder, fields)
     data = AnchorData(anchors, train, val, refit, test, features)
-    return data, (*warnings, *dropped, *more)
+    return data, (*warnings, *dropped, *feature_warnings)
 
 
-def _parts(
+def _split_masks(
     corpus: Corpus, parts: np.ndarray, anchors: pd.DataFrame, only_known: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Masks of the anchors for training, validation, refitting and test, and warnings."""
@@ -276,20 +279,20 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
         min_minutes: Shorter times are raised to this, so that the logarithm of a second does not dominate.
 
     Returns:
-        One row an anchor, in the order of their rows: ``anchor`` and ``master`` (rows of the corpus), ``made_at``
+        One row per anchor, in ascending order: ``anchor`` and ``master`` (rows of the corpus), ``made_at``
         (UTC), ``hours``, ``target`` (log10 of the hours) and ``group``; and warnings that count what is left out.
 
     Raises:
-        ValueError: If there is no link, no link or no document is dated, or no link was made after its anchor.
+        ValueError: If there are no links, links or documents have no dates, or no link was made after its anchor.
     """
     if not corpus.documents.has_dates:
-        raise ValueError(f"{corpus.name} has no dates of creation: name their column with dataset.columns.created_at=")
+        raise ValueError(f"{corpus.name} has no creation dates: name their column with dataset.columns.created_at=")
     if corpus.links is None or corpus.links.table.empty:
         raise ValueError(f"{corpus.name} has no duplicate links, and so no confirmation times to learn from")
     if corpus.links.table["made_at"].isna().all():
         raise ValueError(
             f"{corpus.name}: none of its {len(corpus.links):,} duplicate links says when it was made: with dataset=csv"
-            " name the column of the time of resolution by dataset.columns.resolved_at="
+            " name the column of resolution times with dataset.columns.resolved_at="
         )
     dated = corpus.links.table[corpus.links.table["made_at"].notna()]
     ends = dated[["query", "document"]].to_numpy()
@@ -298,22 +301,24 @@ def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tupl
     created_at = corpus.reports["created_at"].iloc[anchor].reset_index(drop=True)
     hours = (made_at - created_at).dt.total_seconds() / 3600
     table = pd.DataFrame({"anchor": anchor, "master": ends.min(axis=1), "made_at": made_at, "hours": hours})
-    after = table[table["hours"] > 0].sort_values(["made_at", "master"], kind="stable")
+    links_after_anchor = table[table["hours"] > 0].sort_values(["made_at", "master"], kind="stable")
     # The first link of an anchor confirms it.
-    first = after.drop_duplicates("anchor").sort_values("anchor", ignore_index=True)
-    if first.empty:
+    confirmations = links_after_anchor.drop_duplicates("anchor").sort_values("anchor", ignore_index=True)
+    if confirmations.empty:
         raise ValueError(f"{corpus.name}: no duplicate link was made after its later document: check the dates")
-    short = first["hours"] < min_minutes / 60
-    first["hours"] = first["hours"].clip(lower=min_minutes / 60)
+    short = confirmations["hours"] < min_minutes / 60
+    confirmations["hours"] = confirmations["hours"].clip(lower=min_minutes / 60)
     counts = {
         "duplicate links without a date": len(corpus.links.table) - len(dated),
-        "duplicate links made before their later document": len(table) - len(after),
-        "further links of the same anchor": len(after) - len(first),
+        "duplicate links made before their later document": len(table) - len(links_after_anchor),
+        "further links of the same anchor": len(links_after_anchor) - len(confirmations),
     }
     warnings = [f"{kind}: {count:,}, left out" for kind, count in counts.items() if count]
     if short.any():
         warnings.append(f"links made within {min_minutes:g} min: {short.sum():,}, counted as {min_minutes:g} min")
-    return first.assign(target=np.log10(first["hours"]), group=corpus.group[first["anchor"]]), tuple(warnings)
+    return confirmations.assign(
+        target=np.log10(confirmations["hours"]), group=corpus.group[confirmations["anchor"]]
+    ), tuple(warnings)
 
 
 def known_before(anchors: pd.DataFrame, moment: pd.Timestamp) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a run has measured: the comparison of methods, the list for moderators, and the tables and page of the run."""
+"""Results of a run: the comparison of methods, the list for moderators, the tables and the page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,15 +41,15 @@ METHODS_TEXT = (
     "The target is log10 of the hours from the anchor, the later document of a duplicate pair, to its link. Spearman's"
     " rho compares the orders of predicted and true times. The difference in RMSE is against the median of the training"
     " times; below 0 is better. Brackets hold 95% intervals, bootstrapped over duplicate groups. The first method has"
-    " the best rho on validation, which did not see the test part. Methods that read text, network or pair are given"
-    " both documents of the pair, as in the paper; those that read question alone use only what was known when the"
+    " the best rho on the validation split. Methods that use text, network or pair read"
+    " both documents of the pair, as in the paper; those that use question alone read only what was known when the"
     " question was asked."
 )
 NETWORK_TEXT = (
     "The same model with the vectors of tags and without. Mann-Whitney's test compares the predicted times of the two:"
     " it tells whether one predicts longer times, not whether it ranks better (the ranks of two complete rankings are"
-    " the same numbers, so that a test of these gives p = 1). Whether the network ranks better is what the interval of"
-    " the difference in rho tells."
+    " the same numbers, so that a test of these gives p = 1). The interval of the difference in rho tells whether the"
+    " network ranks better."
 )
 PENDING_TEXT = (
     "The test anchors with the longest predicted time, for a moderator to look at first; pending.csv has all. The"
@@ -67,15 +67,15 @@ RESULTS = ("method", "spearman", "spearman_low", "spearman_high", "rmse", "rmse_
 
 @dataclass(frozen=True)
 class ConfirmationResult:
-    """What a run has measured.
+    """The results of a run.
 
     Attributes:
         corpus: The documents.
         data: The anchors.
         predictions: By method id.
-        table: See ``compare_methods``; the first method is the best on validation.
-        network: See ``compare_network``.
-        pending: See ``pending_list``.
+        table: Metrics of each method, the best on validation first, see ``compare_methods``.
+        network: Methods with the tag network against those without, see ``compare_network``.
+        pending: Test anchors, the longest predicted time first, see ``pending_list``.
     """
 
     corpus: Corpus
@@ -100,11 +100,11 @@ class ConfirmationResult:
     def summary(self) -> str:
         """The best method against the median, in one line."""
         row = self.table.iloc[0]
-        known = f"{self.data.train.sum():,} anchors to learn from, {self.data.test.sum():,} to test on"
+        counts = f"{self.data.train.sum():,} anchors to learn from, {self.data.test.sum():,} to test on"
         rho = f"Spearman's rho {row['spearman']:.3f} [{row['spearman_low']:.3f}, {row['spearman_high']:.3f}]"
-        ends = f"[{row['rmse_difference_low']:+.3f}, {row['rmse_difference_high']:+.3f}]"
-        error = f"RMSE {row['rmse']:.3f}, {row['rmse_difference']:+.3f} {ends} against the median"
-        return f"{self.corpus.name}: {known}. {self.best}, the best on validation: {rho}, {error}."
+        interval = f"[{row['rmse_difference_low']:+.3f}, {row['rmse_difference_high']:+.3f}]"
+        error = f"RMSE {row['rmse']:.3f}, {row['rmse_difference']:+.3f} {interval} against the median"
+        return f"{self.corpus.name}: {counts}. {self.best}, the best on validation: {rho}, {error}."
 
 
 def measure(
@@ -148,7 +148,7 @@ def compare_methods(
     """All methods on the same test anchors, the one with the best validation rho first.
 
     Returns:
-        One row a method: ``method``, ``features``, ``spearman`` and ``rmse`` with the ends of their 95% intervals,
+        One row per method: ``method``, ``features``, ``spearman`` and ``rmse`` with the ends of their 95% intervals,
         ``rmse_difference`` (RMSE less that of the median) with its interval, ``val_spearman`` and ``val_rmse``.
         Intervals are bootstrapped over duplicate groups.
     """
@@ -160,9 +160,9 @@ def compare_methods(
         row: dict[str, Any] = {"method": name, "features": " + ".join(methods[name].features) or "none"}
         rho = partial(weighted_spearman, predicted.test, true)
         error = partial(weighted_rmse, predicted.test, true)
-        row |= _with_ends("spearman", rho, group)
-        row |= _with_ends("rmse", error, group)
-        row |= _with_ends("rmse_difference", _difference(error, partial(weighted_rmse, median, true)), group)
+        row |= _with_interval("spearman", rho, group)
+        row |= _with_interval("rmse", error, group)
+        row |= _with_interval("rmse_difference", _difference(error, partial(weighted_rmse, median, true)), group)
         row["val_spearman"] = spearman(predicted.val, data.y[data.val])
         row["val_rmse"] = rmse(predicted.val, data.y[data.val])
         rows.append(row)
@@ -173,9 +173,9 @@ def compare_network(predictions: Mapping[str, Prediction], data: AnchorData) -> 
     """The methods with the tag network against those without it, ``text_network_NAME`` against ``text_NAME``.
 
     The paper does not say what its Mann-Whitney U test compares. The ranks of two complete rankings are the same
-    numbers, so that their test would always give p = 1. It is done on the predicted times: p tells whether one
-    method tends to predict longer times, not whether it ranks better. That is what the interval of the difference in
-    rho tells, a paired bootstrap over duplicate groups.
+    numbers, so that their test would always give p = 1. Here it compares predicted times: p tells whether one
+    method tends to predict longer times, not whether it ranks better. The interval of the difference in rho tells
+    this, by a paired bootstrap over duplicate groups.
     """
     true = data.y[data.test]
     group = data.anchors["group"].to_numpy()[data.test]
@@ -188,12 +188,12 @@ def compare_network(predictions: Mapping[str, Prediction], data: AnchorData) -> 
         second = predictions[name].test
         row: dict[str, Any] = {"method": with_network, "against": name}
         difference = _difference(partial(weighted_spearman, first, true), partial(weighted_spearman, second, true))
-        row |= _with_ends("spearman_difference", difference, group)
+        row |= _with_interval("spearman_difference", difference, group)
         rows.append(row | {"mann_whitney_p": mann_whitney(first, second)})
     return pd.DataFrame(rows)
 
 
-def _with_ends(name: str, metric: Metric, group: np.ndarray) -> dict[str, float]:
+def _with_interval(name: str, metric: Metric, group: np.ndarray) -> dict[str, float]:
     """A metric of all anchors and the ends of its interval."""
     low, high = metric_interval(metric, group)
     return {name: float(metric(np.ones((1, len(group))))[0]), f"{name}_low": low, f"{name}_high": high}
@@ -206,14 +206,14 @@ def _difference(first: Metric, second: Metric) -> Metric:
 def write_result(
     folder: Path, result: ConfirmationResult, published: bool, loggers: list[Logger], console: Console
 ) -> None:
-    """Writes, shows and logs a run.
+    """Writes, prints and logs the results of a run.
 
     Args:
         folder: The run folder.
-        result: What the run has measured.
+        result: The results.
         published: Write the paper's Table 7 beside the measured numbers, ``table7.csv`` and ``table7.md``.
         loggers: Loggers of the run.
-        console: Where tables are shown.
+        console: Console to print the tables to.
     """
     name = result.corpus.name
     tables = _tables(result)
@@ -256,7 +256,7 @@ def _tables(result: ConfirmationResult) -> dict[str, pd.DataFrame]:
 
 
 def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> list[Section]:
-    """The sections of the page that have something to show."""
+    """The non-empty sections of the page."""
     predicted = result.predictions[result.best].test
     true = result.data.y[result.data.test]
     pending = result.pending.head(MAX_PENDING).drop(columns="url")
@@ -267,7 +267,7 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
         "Spearman's rho",
         lines={"Rank correlation on test": 0},
     )
-    made = [
+    all_sections = [
         Section(
             "Methods",
             METHODS_TEXT,
@@ -275,7 +275,7 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
             [("rho_by_method", "Spearman's rho of each method", rho)],
         ),
         Section("Text and tag network", NETWORK_TEXT, [result.network]),
-        Section("Beside the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
+        Section("Comparison with the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
         Section(
             "Predicted and true times",
             f"The method {result.best.replace('_', ' ')} on the test anchors, in log10 of the hours.",
@@ -309,7 +309,7 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
         ),
         Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
     ]
-    return [section for section in made if section.figures or any(len(table) for table in section.tables)]
+    return [section for section in all_sections if section.figures or any(len(table) for table in section.tables)]
 
 
 def true_over_predicted(predicted: pd.Series | np.ndarray, title: str) -> tuple[Figure, Axes]:
@@ -329,7 +329,7 @@ def predicted_against_true(predicted: np.ndarray, true: np.ndarray) -> Figure:
 
 
 def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
-    """Anchors in ten parts by predicted time: their number, and means and the median of log10 hours."""
+    """Anchors by decile of the predicted time: their number, and means and the median of log10 hours."""
     order = np.argsort(predicted, kind="stable")
     rows = []
     for number, chosen in enumerate(np.array_split(order, min(DECILES, len(order))), start=1):
@@ -339,7 +339,7 @@ def decile_table(predicted: np.ndarray, true: np.ndarray) -> pd.DataFrame:
 
 
 def calibration(deciles: pd.DataFrame) -> Figure:
-    """Mean truth over mean prediction, a point for each decile of the predictions."""
+    """Mean true against mean predicted log10 hours, a point for each decile of the predictions."""
     figure, axis = true_over_predicted(deciles["predicted"], "Calibration by decile")
     axis.plot(deciles["predicted"], deciles["true"], marker="o", color=DUPLICATE, label="mean")
     axis.plot(deciles["predicted"], deciles["true_median"], marker="s", color=OTHER, label="median")

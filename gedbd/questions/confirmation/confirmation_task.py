@@ -1,4 +1,4 @@
-"""When a duplicate will be confirmed: fits all methods on the same anchors and compares them."""
+"""Predicts when duplicates are confirmed: fits all methods on the same anchors and compares them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,12 +24,12 @@ from gedbd.sampling.splits import split_corpus
 class ConfirmationTask:
     """Regression of the time until a duplicate is confirmed, see ``gedbd.experiments.training_task.Task``.
 
-    It trains no encoder and keeps no checkpoint: an interrupted run is started again, and finds the vectors of its
-    texts in the cache.
+    It trains no encoder and keeps no checkpoint: an interrupted run starts again, with the cached vectors of
+    its texts.
 
     Args:
         methods: Methods by id; one of them is ``median``, with which the others are compared.
-        only_known: See ``assemble``.
+        only_known: Leave out training anchors whose link was made after the next split begins.
         min_minutes: Shorter times count as this long.
         fields: Columns of categories that the asker fills in, see ``question_features``.
         published: Write the paper's table beside the measured numbers.
@@ -49,7 +49,7 @@ class ConfirmationTask:
         published: bool = False,
     ) -> None:
         if MEDIAN not in methods:
-            raise ValueError(f"task.methods has no {MEDIAN}, with which the others are compared: leave it in")
+            raise ValueError(f"task.methods has no {MEDIAN}, with which the others are compared: add it")
         self.methods = dict(methods)
         self.only_known = only_known
         self.min_minutes = min_minutes
@@ -57,7 +57,7 @@ class ConfirmationTask:
         self.published = published
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """Compares the methods; returns Spearman's rho on validation of the method that has the best one."""
+        """Compares the methods; returns the best Spearman's rho on validation."""
         silence_library_logs()
         seed_everything(cfg.seed, verbose=False)
         corpus = read_corpus(cfg.dataset)
@@ -67,18 +67,20 @@ class ConfirmationTask:
         if "network" in wanted and cfg.tags is not None:
             tag_encoder = instantiate(cfg.tags)
         parts = split_corpus(instantiate(cfg.split), corpus)
-        rules = (self.only_known, self.min_minutes, self.fields)
-        data, warnings = assemble(corpus, parts, wanted, encoder, tag_encoder, *rules)
+        options = (self.only_known, self.min_minutes, self.fields)
+        data, warnings = assemble(corpus, parts, wanted, encoder, tag_encoder, *options)
         for warning in (*corpus.warnings, *warnings):
             print_line(console, f"{corpus.name}: {warning}")
         save_run(folder, cfg, corpus)
         with open_loggers(cfg, folder, "train") as loggers:
-            known = set(data.features)
-            usable = {name: method for name, method in self.methods.items() if set(method.features) <= known}
+            available_features = set(data.features)
+            usable = {
+                name: method for name, method in self.methods.items() if set(method.features) <= available_features
+            }
             left_out = [name for name in self.methods if name not in usable]
             if left_out:
-                line = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
-                print_line(console, line)
+                message = f"{corpus.name}: there are no tags, so these methods are left out: {', '.join(left_out)}"
+                print_line(console, message)
             predictions = {}
             for name, method in usable.items():
                 print_detail(console, f"fit {name} on {data.train.sum():,} anchors")

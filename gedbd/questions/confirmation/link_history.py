@@ -23,7 +23,7 @@ NEIGHBOURS = 10
 
 
 class LinkHistory:
-    """Confirmations in order of time; each method reads only those before a moment."""
+    """Confirmations in chronological order; each method reads only those before a moment."""
 
     def __init__(self, anchors: pd.DataFrame, tags: Sequence[tuple[str, ...]]) -> None:
         ordered = anchors.sort_values(["made_at", "anchor"], kind="stable")
@@ -87,8 +87,8 @@ def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64)
 
     Args:
         created_at: ``(N,)`` datetime64 of all documents.
-        rows: The documents to count in chronological order, none later than the moment.
-        moment: The moment.
+        rows: The documents to count in chronological order, none later than ``moment``.
+        moment: End of the windows.
     """
     features = {}
     for days in WINDOW_DAYS:
@@ -160,20 +160,20 @@ class Resolutions:
     def __init__(self, table: pd.DataFrame) -> None:
         self.created_at = naive(table["created_at"])
         unknown = np.full(len(table), np.datetime64("NaT"), dtype=self.created_at.dtype)
-        # A comparison with NaT is false, so that the document is always open.
+        # A comparison with NaT is false, so the document always counts as open.
         self.resolved_at = naive(table["resolved_at"]) if "resolved_at" in table else unknown
         self.hours = log_hours(self.resolved_at - self.created_at)
 
     def of_tags(self, rows: np.ndarray, moment: np.datetime64) -> dict[str, float]:
         """Fractions of documents that were open or resolved; NaN without documents."""
-        done = self.resolved_at[rows] < moment
+        is_resolved = self.resolved_at[rows] < moment
         age = moment - self.created_at[rows]
         day_old = (age > DAY) & (age <= 2 * MONTH)
         within_day = self.resolved_at[rows] - self.created_at[rows] <= DAY
         return {
-            "same_tag_open": 1 - _mean(done),
-            "same_tag_resolved_of_last_30_days": _mean(done[age <= MONTH]),
-            "same_tag_resolved_of_last_100": _mean(done[-100:]),
+            "same_tag_open": 1 - _mean(is_resolved),
+            "same_tag_resolved_of_last_30_days": _mean(is_resolved[age <= MONTH]),
+            "same_tag_resolved_of_last_100": _mean(is_resolved[-100:]),
             "same_tag_resolved_within_a_day": _mean(within_day[day_old]),
         }
 
@@ -181,23 +181,25 @@ class Resolutions:
         """Resolutions of the most similar documents, and numbers of similar ones; NaN without documents.
 
         Args:
-            cosines: ``(R,)`` cosines of the R documents before the moment.
-            moment: The moment.
+            cosines: ``(R,)`` cosines of the R documents before ``moment``.
+            moment: Later resolutions do not count.
         """
         top = np.argsort(-cosines, kind="stable")[:SIMILAR]
-        done = self.resolved_at[top] < moment
+        is_resolved = self.resolved_at[top] < moment
         age = log_hours(moment - self.created_at[top])
-        waited = np.where(done, self.hours[top], age)
+        hours_so_far = np.where(is_resolved, self.hours[top], age)
         weights = cosines[top].clip(1e-3)
         recent = self.created_at[: len(cosines)] >= moment - MONTH
         return {
-            "similar_open": 1 - _mean(done),
-            "similar_hours": float(np.average(waited[done], weights=weights[done])) if done.any() else float("nan"),
-            "similar_hours_so_far": _mean(waited),
-            "nearest_resolved": _mean(done[:1]),
-            "nearest_hours": float(waited[0]) if done[:1].any() else float("nan"),
+            "similar_open": 1 - _mean(is_resolved),
+            "similar_hours": float(np.average(hours_so_far[is_resolved], weights=weights[is_resolved]))
+            if is_resolved.any()
+            else float("nan"),
+            "similar_hours_so_far": _mean(hours_so_far),
+            "nearest_resolved": _mean(is_resolved[:1]),
+            "nearest_hours": float(hours_so_far[0]) if is_resolved[:1].any() else float("nan"),
             "nearest_lead": float(cosines[top[0]] - cosines[top[1]]) if len(top) > 1 else float("nan"),
-            "nearest_5_resolved": _mean(done[:NEAREST]),
+            "nearest_5_resolved": _mean(is_resolved[:NEAREST]),
             "nearest_5_age": float(np.median(age[:NEAREST])) if len(top) else float("nan"),
             "very_similar": float((cosines >= HIGH_COSINE).sum()),
             "similar_in_30_days": float((cosines[recent] >= RECENT_COSINE).sum()),

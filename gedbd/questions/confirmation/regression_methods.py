@@ -19,7 +19,7 @@ def spearman(predicted: np.ndarray, true: np.ndarray) -> float:
 
 
 def rmse(predicted: np.ndarray, true: np.ndarray) -> float:
-    """Root of the mean squared error."""
+    """Root mean squared error."""
     return float(weighted_rmse(predicted, true, np.ones((1, len(true))))[0])
 
 
@@ -70,21 +70,21 @@ def permutation_importance(model: Regressor, val: Examples, names: list[str]) ->
 
 
 def interval_of(residuals: np.ndarray) -> tuple[float, float]:
-    """What to add to a prediction for the ends of its interval: quantiles of true less predicted on validation."""
+    """Offsets from a prediction to the ends of its interval: quantiles of true less predicted on validation."""
     low, high = np.quantile(residuals, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2])
     return float(low), float(high)
 
 
 @dataclass(frozen=True)
 class AnchorData:
-    """Anchors, their parts and features.
+    """Anchors, their splits and features.
 
     Attributes:
         anchors: The table of ``find_anchors``.
         train: ``(A,)`` bool: anchors that training may learn from.
-        val: ``(A,)`` bool: anchors of validation.
-        refit: ``(A,)`` bool: anchors of both that were confirmed before the test part begins.
-        test: ``(A,)`` bool: anchors of the test part.
+        val: ``(A,)`` bool: anchors of the validation split.
+        refit: ``(A,)`` bool: anchors of both that were confirmed before the test split begins.
+        test: ``(A,)`` bool: anchors of the test split.
         features: Tables of ``A`` rows by feature set: ``question``, ``pair``; vectors of the anchor, then of its
             master: ``text`` and, if there are tags, ``network``.
     """
@@ -117,13 +117,13 @@ class AnchorData:
 
 @dataclass
 class RegressionMethod:
-    """A model and what it reads.
+    """A model and the feature sets that it reads.
 
     Args:
         model: The model.
-        features: Feature sets, see ``AnchorData``; none for a model that reads nothing.
-        refit: Fit once more before the test part is predicted, on training and validation anchors that were confirmed
-            by then. The paper's models are not: they may stop early by validation.
+        features: Feature sets, see ``AnchorData``; empty for a model that reads none.
+        refit: Before predicting the test split, fit again on training and validation anchors that were confirmed by
+            then. The paper's models are not refitted: they may stop early by validation.
 
     Raises:
         ValueError: If a feature set is unknown.
@@ -140,19 +140,19 @@ class RegressionMethod:
             raise ValueError(f"task.methods: features={unknown[0]} is unknown: choose {', '.join(FEATURE_SETS)}")
 
     def predict(self, data: AnchorData) -> "Prediction":
-        """Fits the model, and predicts validation and test."""
+        """Fits the model, and predicts the validation and test anchors."""
         x = data.x(self.features)
         y = data.y
         val = Examples(x[data.val], y[data.val])
         self.model.fit(Examples(x[data.train], y[data.train]), val)
-        on_val = self.model.predict(val.x)
+        val_prediction = self.model.predict(val.x)
         importance = None
-        if self.features and not set(self.features) & {"text", "network"}:  # those two have no names
+        if self.features and not set(self.features) & {"text", "network"}:  # their columns have no names
             names = [str(column) for name in self.features for column in data.features[name].columns]
             importance = permutation_importance(self.model, val, names)
         if self.refit:
             self.model.fit(Examples(x[data.refit], y[data.refit]), val)
-        return Prediction(on_val, self.model.predict(x[data.test]), importance)
+        return Prediction(val_prediction, self.model.predict(x[data.test]), importance)
 
 
 @dataclass(frozen=True)

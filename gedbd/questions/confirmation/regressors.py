@@ -142,17 +142,17 @@ class RankRidge(LibraryModel):
 
 
 class GradientBoosting:
-    """The mean of histogram gradient boostings of scikit-learn with different seeds.
+    """The mean of scikit-learn's histogram gradient boosting models with different seeds.
 
     Args:
-        trees: Number of trees of each boosting.
+        trees: Number of trees of each model.
         lr: Learning rate.
         max_leaves: Maximum number of leaves of a tree.
         min_samples_leaf: Minimum number of rows of a leaf.
         max_features: Fraction of the features to sample for a split.
         l2: L2 regularisation.
-        repeats: Number of boostings.
-        seed: Seed of the first boosting.
+        repeats: Number of models.
+        seed: Seed of the first model.
     """
 
     def __init__(
@@ -252,12 +252,12 @@ class Mlp:
     """Trains ``PairNetwork`` with the L1 loss and Adam; keeps the weights of the epoch with the best validation loss.
 
     Args:
-        hidden: Sizes of the layers over each question; the paper: 256 and 64, with the tag network 512 and 64.
-        batch_size: The paper: 64.
-        lr: The paper: 2e-5.
-        max_epochs: Epochs at most; the paper names none.
+        hidden: Sizes of the layers over each question; 256 and 64 in the paper, with the tag network 512 and 64.
+        batch_size: Batch size; 64 in the paper.
+        lr: Learning rate; 2e-5 in the paper.
+        max_epochs: Maximum number of epochs; the paper gives none.
         patience: Epochs without a better validation loss before training stops.
-        seed: Draws weights and batches.
+        seed: Seed of the initial weights and the batches.
     """
 
     def __init__(
@@ -306,6 +306,6 @@ class Mlp:
         self.network_.load_state_dict(weights)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predicted log10 hours, ``(N,)``."""
+        """Predicts log10 hours, ``(A, F) -> (A,)``."""
         with torch.no_grad():
             return self.network_(torch.from_numpy(x).float()).double().numpy()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Find the files of a dump: plain, packed as ``.xz`` or ``.gz``, or in the ``.7z`` archives as they are published."""
+"""Finds the files of a dump: plain, packed as ``.xz`` or ``.gz``, or in the ``.7z`` archives as they are published."""
 
 import lzma
 import os
@@ -17,7 +17,7 @@ from gedbd.io.unpacking import UnpackLimit, check_space
 
 SUFFIX = ".7z"
 NEEDED = ("posts.xml", "postlinks.xml")
-# What py7zr lets through besides its own errors when bytes of an archive are wrong.
+# Errors besides py7zr's own that a damaged archive raises.
 CODEC_ERRORS = (lzma.LZMAError, zlib.error, struct.error, EOFError, MemoryError, LookupError, TypeError, AssertionError)
 FETCH_AGAIN = "fetch it again"
 ENDINGS = (".xml", ".xml.xz", ".xml.gz")
@@ -27,14 +27,14 @@ SITE = re.compile(
 
 
 class Dump:
-    """The files of one site; those of an archive are unpacked to a temporary folder, which vanishes on exit.
+    """The files of one site; those of an archive are unpacked to a temporary folder, which is deleted on exit.
 
     Args:
-        path: A folder with the files or archives, or an archive. Where Posts.xml lies in a folder, archives beside it
-            do not count.
+        path: A folder with the files or archives, or an archive. If a folder has Posts.xml, archives beside it
+            are ignored.
 
     Attributes:
-        path: As given.
+        path: The folder or archive.
         site: The host, such as ``askubuntu.com``, if the name of the archive or folder is one; else empty.
         limit: Limits the unpacked bytes of all files together.
 
@@ -53,7 +53,7 @@ class Dump:
         self._archives = [] if self._plain("Posts") else _archives(path)
         for archive in self._archives:
             self.limit.open(archive)
-        host = (_base(self._archives[0]) if self._archives else path.resolve().name).lower()
+        host = (_site_of(self._archives[0]) if self._archives else path.resolve().name).lower()
         self.site = host if SITE.fullmatch(host) else ""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
@@ -65,7 +65,7 @@ class Dump:
             self._temporary.cleanup()
 
     def find(self, name: str) -> Path | None:
-        """A file such as ``Posts`` that ``read_rows`` can read, unpacked if it is in an archive; None without one.
+        """A file such as ``Posts`` that ``read_rows`` can read, unpacked if it is in an archive; None if it is missing.
 
         Raises:
             ValueError: An archive is damaged or unpacks to too much.
@@ -73,9 +73,9 @@ class Dump:
         if plain := self._plain(name):
             return plain
         for archive in self._archives:
-            # An archive is that of the whole site, or that of one file.
-            part = archive.stem.removeprefix(_base(archive)).removeprefix("-").lower()
-            if part in {"", name.lower()} and f"{name.lower()}.xml" in files_of(archive):
+            # An archive holds the whole site or one file.
+            file_name = archive.stem.removeprefix(_site_of(archive)).removeprefix("-").lower()
+            if file_name in {"", name.lower()} and f"{name.lower()}.xml" in files_of(archive):
                 if self._temporary is None:
                     # The disk of /tmp is often too small for gigabytes.
                     parent = self._folder if os.access(self._folder, os.W_OK) else None
@@ -97,53 +97,53 @@ class Dump:
         """A file of the folder that is not in an archive."""
         if not self.path.is_dir():
             return None
-        there = {file.name.lower(): file for file in self.path.iterdir() if file.is_file()}
+        files = {file.name.lower(): file for file in self.path.iterdir() if file.is_file()}
         names = (f"{name.lower()}{ending}" for ending in ENDINGS)
-        return next((there[name] for name in names if name in there), None)
+        return next((files[name] for name in names if name in files), None)
 
 
 def _archives(path: Path) -> list[Path]:
-    """The archives of one site: the given one and those beside it that hold other files of its site."""
+    """The archives of one site: ``path`` and those beside it with other files of its site."""
     folder = path if path.is_dir() else path.parent
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() == SUFFIX and file.is_file())
     if path.is_file():
         # "stackoverflow.com-Posts.7z" has "stackoverflow.com-PostLinks.7z" beside it.
         files = [
             path,
-            *(file for file in files if file != path and "-" in path.stem and _base(file) == _base(path)),
+            *(file for file in files if file != path and "-" in path.stem and _site_of(file) == _site_of(path)),
         ]
-    bases = sorted({_base(file) for file in files})
+    bases = sorted({_site_of(file) for file in files})
     if len(bases) > 1:
         raise ValueError(f"{path}: it holds archives of {len(bases)} sites; set dataset.path to one: {files[0]}")
     return files
 
 
-def _base(archive: Path) -> str:
+def _site_of(archive: Path) -> str:
     """``stackoverflow.com`` of ``stackoverflow.com-Posts.7z``."""
     before, dash, part = archive.stem.rpartition("-")
     return before if dash and part.isalpha() and SITE.fullmatch(before.lower()) else archive.stem
 
 
 def files_of(path: Path) -> dict[str, int]:
-    """The files of an archive: each name, without folders and in lower case, to its unpacked size in bytes.
+    """The unpacked size in bytes of each file of an archive, by its lower-case name without folders.
 
     Raises:
         ValueError: The archive is damaged or encrypted, or py7zr is not installed.
     """
-    with _opened(path) as archive:
+    with _open_archive(path) as archive:
         return {_base_name(file.filename): file.uncompressed for file in archive.list() if file.is_file}
 
 
 def check_archive(path: Path) -> None:
     """Raises ValueError unless a file is an archive that holds the posts and links of a site."""
-    held = files_of(path)
-    missing = [name for name in NEEDED if name not in held]
+    sizes = files_of(path)
+    missing = [name for name in NEEDED if name not in sizes]
     if missing:
-        raise ValueError(f"{path}: the archive holds no {missing[0]}, only {', '.join(sorted(held)[:5]) or 'no file'}")
+        raise ValueError(f"{path}: the archive holds no {missing[0]}, only {', '.join(sorted(sizes)[:5]) or 'no file'}")
 
 
 def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path:
-    """Unpack one file of an archive into ``folder``, while a bar shows the progress.
+    """Unpacks one file of an archive into ``folder``, while a bar shows the progress.
 
     Args:
         path: The archive.
@@ -152,10 +152,10 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
         limit: Counts the unpacked bytes of all files of the dump, and has counted the archive's size.
 
     Raises:
-        ValueError: The archive is damaged, the file is too large for the limit, or for the disk.
+        ValueError: The archive is damaged, or the file is too large for the limit or the disk.
     """
     target = folder / name
-    with _opened(path) as archive, target.open("wb") as out, byte_progress(transient=True) as progress:
+    with _open_archive(path) as archive, target.open("wb") as out, byte_progress(transient=True) as progress:
         member = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
         check_space(folder, member.uncompressed, "dataset.path=")
         task = progress.add_task(f"unpacking {name}", total=member.uncompressed)
@@ -164,13 +164,13 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
             limit.add(path, count)
             progress.advance(task, count)
 
-        # The factory, and not a name in the archive, decides where the file is written.
+        # The factory, not a name in the archive, decides where the file is written.
         archive.extract(targets=[member.filename], factory=_writer_factory(out, advance))
     return target
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_archive(path: Path) -> Iterator[Any]:
     try:
         import py7zr
     except ImportError as error:
@@ -182,7 +182,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except py7zr.exceptions.PasswordRequired as error:
         raise ValueError(f"{path}: the archive is encrypted; unpack it first") from error
     except OSError as error:
-        if error.errno is not None:  # of the disk
+        if error.errno is not None:  # an error of the disk
             raise
         raise ValueError(f"{path}: the archive is damaged ({error}); {FETCH_AGAIN}") from error
     except damaged as error:
@@ -194,7 +194,7 @@ def _base_name(name: str) -> str:
 
 
 def _writer_factory(out: IO[bytes], advance: Callable[[int], None]) -> Any:
-    """A factory of py7zr that writes to ``out`` and tells ``advance`` the number of bytes."""
+    """A factory of py7zr that writes to ``out`` and calls ``advance`` with the number of bytes."""
     from py7zr.io import Py7zIO, WriterFactory
 
     class Writer(Py7zIO):

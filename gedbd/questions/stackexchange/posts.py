@@ -1,4 +1,4 @@
-"""Reading of ``Posts.xml``, and streaming of the XML files of a dump."""
+"""Reads ``Posts.xml``, and streams the XML files of a dump."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ MARK = r"\s?(?:<strong>)?\s?possible\sduplicates?(?:\sof)?\s?:?\s?(?:</strong>)?
 # A quote with the link, which the site prepended to a body until 2013.
 QUOTED = re.compile(rf"<blockquote>\s?(?:<p>)?{MARK}", re.IGNORECASE)
 QUOTE_END = "</blockquote>"
-# A paragraph of the mark and links only.
+# A paragraph with only the notice and links.
 LINK = r"<a\s[^<>]*>[^<>]*(?:</?(?:b|code|em|i|strong|su[bp])>[^<>]*)*</a>"
 PARAGRAPH = re.compile(rf"<p>{MARK}\s?(?:{LINK}(?:[\s,;.]|<br\s?/?>)*)+</p>", re.IGNORECASE)
 QUESTION = "1"
@@ -47,7 +47,7 @@ FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "Crea
 
 
 def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes]:
-    """Yield the attributes of each row, with a progress bar.
+    """Yields the attributes of each row, with a progress bar.
 
     Args:
         path: The file, plain or compressed as ``.xz`` or ``.gz``.
@@ -149,7 +149,7 @@ class _Collected:
     Attributes:
         texts: A list for each of ``TEXTS``.
         rows: Row of each question.
-        counted: Whether the dump counts or accepts an answer to each question.
+        counted: Whether each question has an answer by AnswerCount or AcceptedAnswerId.
         num_answers: Number of answer rows by id of the question.
         first_answers: Date of the first answer by id of the question.
         counts: Counts for warnings, and of questions with each of ``FIELDS``.
@@ -164,7 +164,7 @@ class _Collected:
 
 
 def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False) -> Posts:
-    """Collect the rows of ``Posts.xml``.
+    """Collects the rows of ``Posts.xml``.
 
     Raises:
         ValueError: There is no question, or an id is missing or repeated.
@@ -226,7 +226,7 @@ def _answers(ids: pd.Series, collected: _Collected) -> tuple[dict[str, pd.Series
         unknown = pd.Series(pd.NaT, index=ids.index, dtype="datetime64[us, UTC]")
         warning = (
             "no answers in the file: whether a question was answered by the day of the dump follows from AnswerCount "
-            "and AcceptedAnswerId, and when is unknown"
+            "and AcceptedAnswerId; when it was answered is unknown"
         )
         return {"answered": answered, "answered_at": unknown}, [warning]
     first = ids.map(collected.first_answers)
@@ -257,7 +257,7 @@ class BodyText(NamedTuple):
     Attributes:
         text: A line for each paragraph, list item or other block, with inline code, and optionally code blocks.
         code: The code blocks.
-        had_mark: Whether a mark "Possible Duplicate" was removed.
+        had_mark: Whether a notice "Possible Duplicate" was removed.
     """
 
     text: str
@@ -266,7 +266,7 @@ class BodyText(NamedTuple):
 
 
 def body_text(html: str, code_blocks: bool = False) -> BodyText:
-    """Convert a body; see ``BodyText``.
+    """Converts the HTML of a body to text and code.
 
     Args:
         html: The body.
@@ -283,7 +283,7 @@ def body_text(html: str, code_blocks: bool = False) -> BodyText:
 
 
 def split_code(html: str) -> tuple[str, list[str]]:
-    """Replace each code block by a line break, and return the text of the blocks.
+    """Replaces each code block by a line break, and returns the text of the blocks.
 
     An unclosed block extends to the end of the body.
     """
@@ -300,7 +300,7 @@ def split_code(html: str) -> tuple[str, list[str]]:
 
 
 def without_mark(html: str) -> tuple[str, bool]:
-    """Remove the marks "Possible Duplicate: <link>", and return whether there were any."""
+    """Removes the notices "Possible Duplicate: <link>", and returns whether there were any."""
     original = " ".join(html.split())
     html = PARAGRAPH.sub("", original)
     parts: list[str] = []
@@ -319,7 +319,7 @@ def without_mark(html: str) -> tuple[str, bool]:
 
 
 def plain_text(html: str) -> str:
-    """Convert HTML to text, with a line for each nonempty block."""
+    """Converts HTML to text, with a line for each nonempty block."""
     # A line break in HTML is a blank.
     text = TAG.sub("", BLOCK.sub("\n", html.replace("\n", " ")))
     if "&" in text:

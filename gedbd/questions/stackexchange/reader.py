@@ -1,4 +1,4 @@
-"""Read the data dump of a Stack Exchange site as a corpus of questions."""
+"""Reads the data dump of a Stack Exchange site as a corpus of questions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,12 +21,12 @@ from gedbd.questions.stackexchange.posts import Attributes, Posts, read_posts, r
 DUPLICATE = "3"
 REFERENCE = "1"
 SOURCE = "post link"
-# When the site introduced the table of links, it made those of all questions closed before, within seconds.
+# When the site introduced the table of links, it added those of all closed questions within seconds.
 BULK_DATE = "2013-02-18T03:03:3"
 CLOSED = "10"  # PostHistoryTypeId
 ENDS = ("id", "duplicate_id")
 History = Callable[[], Iterable[Attributes] | None]
-# What a question has besides the fields of a report: the text of its code blocks, whether it was answered, and when.
+# Columns besides the fields of a report: the text of code blocks, whether a question was answered, and when.
 QUESTION_FIELDS = ("code", "answered", "answered_at")
 
 
@@ -38,15 +38,15 @@ def read_stackexchange(
     post_history: bool = True,
     code_blocks: bool = False,
 ) -> Corpus:
-    """Read the questions of a site and the links from duplicates to their originals.
+    """Reads the questions of a site and the links from duplicates to their originals.
 
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
-        path: A folder with ``Posts.xml``, ``PostLinks.xml`` and, if it is there, ``Tags.xml``, each plain or packed as
+        path: A folder with ``Posts.xml``, ``PostLinks.xml`` and optionally ``Tags.xml``, each plain or packed as
             ``.xz`` or ``.gz``; or a ``.7z`` archive of the site as it is published, or a folder with it.
         last_n: Keep only this many questions, the latest ones; ``None`` keeps all.
         url_template: Address of a question, in which ``{issue_id}`` stands for its id; ``None`` takes the site's, if
-            the archive or folder is named by it, such as ``askubuntu.com.7z``.
+            the archive or folder is named after it, such as ``askubuntu.com.7z``.
         post_history: Read ``PostHistory.xml`` where the date of a link is known only from there.
         code_blocks: Keep code blocks in ``description``.
 
@@ -68,14 +68,14 @@ def read_stackexchange(
     columns = {"id": "Id", "title": "Title", "description": "Body", "created_at": "CreationDate"}
     present = {field: column for field, column in columns.items() if column != "Body" or column in posts.fields}
     # Dates of one format sort as text.
-    asked = posts.questions.set_index("id")["created_at"]
-    newer = int((links["duplicate_id"].map(asked) > links["id"].map(asked)).sum())
+    asked_at = posts.questions.set_index("id")["created_at"]
+    newer = int((links["duplicate_id"].map(asked_at) > links["id"].map(asked_at)).sum())
     newer_warnings = [f"originals that are newer than their duplicates: {newer:,}, kept"] if newer else []
     warnings += (*link_warnings, *newer_warnings)
     # "askubuntu" of "askubuntu.com", or else the name of the folder or archive.
-    known = dump.site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
+    site_name = dump.site.removesuffix(".com").removesuffix(".net").removesuffix(".stackexchange")
     corpus = build_corpus(
-        name or known or location.resolve().name.removesuffix(".7z"),
+        name or site_name or location.resolve().name.removesuffix(".7z"),
         posts.questions.reindex(columns=list(DOCUMENT_FIELDS), fill_value=""),
         links,
         str(location / "Posts.xml"),
@@ -90,7 +90,7 @@ def read_stackexchange(
 
 
 def read_published(name: str, data_dir: str, folder: str, file: str, base_url: str, **options: Any) -> Corpus:
-    """Read the archive of a site that ``gedbd download`` has fetched, or the files of it in the same folder.
+    """Reads the archive of a site that ``gedbd download`` has fetched, or its files in the same folder.
 
     Raises:
         ValueError: A file is missing or malformed.
@@ -137,14 +137,14 @@ def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFr
 
 
 def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Collect the duplicate links between questions of the file.
+    """Collects the duplicate links between questions of the file.
 
     Returns:
         Texts ``id`` (the duplicate), ``duplicate_id`` (its original) and ``made_at``, indexed by row of the file,
         counted from 1; and warnings about other and dropped links.
 
     Raises:
-        ValueError: There are links, and none has an end among the questions.
+        ValueError: There are links, but none to or from a question of the file.
     """
     kinds: Counter[str] = Counter()
     link_rows: dict[int, tuple[str, str, str]] = {}
@@ -180,30 +180,30 @@ def _with_both_ends(links: pd.DataFrame, path: Path, ids: pd.Series) -> tuple[pd
             "to another site"
         )
     both = links[is_question.all(axis=1)]
-    dropped = len(links) - len(both)
-    once = both.drop_duplicates(list(ENDS))
-    again = len(both) - len(once)
+    num_dropped = len(links) - len(both)
+    distinct = both.drop_duplicates(list(ENDS))
+    num_repeated = len(both) - len(distinct)
     warnings = []
-    if dropped:
+    if num_dropped:
         warnings.append(
-            f"duplicate links to or from a post that is not a question in the file: {dropped:,}, dropped "
+            f"duplicate links to or from a post that is not a question in the file: {num_dropped:,}, dropped "
             f"(first: row {is_question.all(axis=1).idxmin()})"
         )
-    if again:
-        warnings.append(f"duplicate links that repeat an earlier one: {again:,}, dropped")
-    return once, warnings
+    if num_repeated:
+        warnings.append(f"duplicate links that repeat an earlier one: {num_repeated:,}, dropped")
+    return distinct, warnings
 
 
 def date_links(
     links: pd.DataFrame, path: Path, questions: pd.DataFrame, history: History
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Read when each link was made; a link made in bulk takes the date at which the duplicate was closed.
+    """Reads the date of each link; a link made in bulk takes the date on which the duplicate was closed.
 
     Args:
         links: See ``read_links``.
         path: ``PostLinks.xml``, for messages.
         questions: See ``Posts``.
-        history: Gives the rows of ``PostHistory.xml``, or None; called only if a link made in bulk has no other date.
+        history: Returns the rows of ``PostHistory.xml``, or None; called only if a link made in bulk has no other date.
 
     Returns:
         The links as ``resolve_links`` takes them, ``NaT`` where the date is unknown, and warnings.
@@ -236,7 +236,7 @@ def date_links(
 
 
 def _closings(rows: Iterable[Attributes], ids: set[str]) -> dict[str, str]:
-    """The last closing of each question before the links were made in bulk."""
+    """The last date on which each question was closed before the links were made in bulk."""
     closings: dict[str, str] = {}
     for attributes in rows:
         id_ = attributes.get("PostId", "")

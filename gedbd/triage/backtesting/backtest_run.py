@@ -1,4 +1,4 @@
-"""Runs a backtest and writes its run folder; measures a finished one again with the verdicts of people."""
+"""Runs a backtest and writes its run folder; measures a finished backtest again with human verdicts."""
 
 import json
 import os
@@ -102,17 +102,17 @@ def run_backtest(
         # Fails early if the comment is missing.
         suggestions_page.fill_targets(Path(cfg.fill).read_text(), corpus.name, "")
 
-    def tell(warning: str) -> None:
+    def notify(warning: str) -> None:
         print_line(console, f"{corpus.name}: {warning}")
 
     if cfg.verdicts:
         corpus, text = with_accepted(corpus, prepared.parts, Path(cfg.verdicts))
         print_line(console, text)
-    tell(
+    notify(
         f"encodes {len(corpus):,} reports, trains rankers, then replays up to {cfg.max_replayed:,} reports of each"
-        " part, which takes longest"
+        " split, which takes longest"
     )
-    backtest = measure_history(cfg, corpus, prepared.parts, weights, partial(encode_corpus, cfg, corpus), tell)
+    backtest = measure_history(cfg, corpus, prepared.parts, weights, partial(encode_corpus, cfg, corpus), notify)
     page, warning = keep_backtest(folder, cfg, corpus, backtest, shlex.join(["gedbd", *command]))
     if cfg.fill:
         table = suggestions_page.targets_markdown(corpus.name, backtest)
@@ -141,7 +141,7 @@ class BacktestStep:
     ranker: DictConfig
 
     def options(self, cfg: DictConfig, weights: str) -> DictConfig:
-        """A run's options with those of the backtest beside them; see ``check_backtest``."""
+        """A run's options together with those of the backtest; see ``check_backtest``."""
         options = OmegaConf.create(saved_options(cfg))
         with open_dict(options):
             options.update({field.name: getattr(self, field.name) for field in fields(self)})
@@ -158,9 +158,9 @@ def measure_history(
     parts: np.ndarray,
     weights: RunWeights | None,
     encode: Callable[[Path | None], EncodedCorpus],
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Backtest:
-    """Trains on the splits before test, replays all, and measures suggestions.
+    """Trains on the splits before test, replays all splits, and measures suggestions.
 
     Args:
         cfg: See ``run_backtest``.
@@ -168,17 +168,17 @@ def measure_history(
         parts: ``(N,)`` the split of each report.
         weights: See ``run_backtest``.
         encode: Encodes the reports with given weights; None for the downloaded encoder.
-        tell: Called with each warning.
+        notify: Called with each warning.
     """
     encoded = encode(weights.test if weights else None)
     for warning in encoded.warnings:
-        tell(warning)
+        notify(warning)
     ranker: RankerOptions = instantiate(cfg.ranker)
     if ranker.without_seen(corpus.reports) != ranker:
-        tell(f"{SEEN}: trained without it")
+        notify(f"{SEEN}: trained without it")
     vectors = {TEST: encoded.vectors}
     if weights is not None:
-        # A trained encoder scores the duplicates of its training too high.
+        # A trained encoder scores the duplicates of its training data too high.
         vectors[TRAIN] = encode(None).vectors
     if weights is not None and weights.val != weights.test:
         vectors[VAL] = encode(weights.val).vectors
@@ -197,7 +197,7 @@ def keep_backtest(folder: Path, cfg: DictConfig, corpus: Corpus, backtest: Backt
 
 @dataclass(frozen=True)
 class PageFacts:
-    """Facts on the page: corpus, command line, ISO date, and how many suggestions of each kind are listed at most."""
+    """Facts on the page: corpus, command line, ISO date, and the maximum number of listed suggestions of each kind."""
 
     name: str
     command: str
@@ -214,8 +214,8 @@ class PageFacts:
             is_dated = datetime.fromisoformat(facts.date).tzinfo is not None
         except (TypeError, ValueError):
             is_dated = False
-        texts = isinstance(facts.name, str) and isinstance(facts.command, str)
-        if not (texts and is_dated and isinstance(facts.max_examples, int) and facts.max_examples > 0):
+        has_texts = isinstance(facts.name, str) and isinstance(facts.command, str)
+        if not (has_texts and is_dated and isinstance(facts.max_examples, int) and facts.max_examples > 0):
             raise ValueError(f"{folder / PAGE} is damaged: it does not say how the backtest was run")
         return facts
 
@@ -242,7 +242,7 @@ def record_backtest(folder: Path, name: str, page: Path, backtest: Backtest) -> 
 
 
 def write_tables(folder: Path, name: str, backtest: Backtest) -> None:
-    """Writes the tables as CSV files, and the targets in Markdown; ``name`` is that of the corpus."""
+    """Writes the tables as CSV files, and the targets in Markdown; ``name`` is the name of the corpus."""
     for table_name, table in backtest.tables.items():
         write_csv(folder / f"{table_name}.csv", table)
     write_text(folder / "targets.md", suggestions_page.targets_markdown(name, backtest) + "\n")
@@ -333,7 +333,7 @@ def check_folder(folder: Path) -> None:
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:
-    """Counts of the verdicts, and the precision without and with them, in sentences.
+    """Counts of the verdicts, and the precision with and without them, in sentences.
 
     Args:
         targets: See ``with_judgements``.
@@ -370,7 +370,7 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
         ``(B,)`` 1 for accept, 0 for reject, NaN if unclear or without a verdict; and warnings about ignored verdicts.
 
     Raises:
-        ValueError: If these matches have no verdict.
+        ValueError: If none of these matches has a verdict.
     """
     ids = corpus.reports["id"].to_numpy()
     pairs = list(zip(ids[suggestions.best["query"]], ids[suggestions.best["candidate"]], strict=True))
@@ -378,7 +378,7 @@ def verdicts_of(judgements: Judgements, suggestions: Suggestions, corpus: Corpus
     unknown = [pair for pair in judgements.verdicts if pair not in known]
     if len(unknown) == len(judgements.verdicts):
         raise ValueError(
-            f"{judgements.file}: none of its pairs is a suggestion of this backtest; is the file of another backtest?"
+            f"{judgements.file}: none of its pairs is a suggestion of this backtest; is the file from another backtest?"
         )
     warnings = judgements.warnings
     if unknown:
@@ -398,7 +398,7 @@ def with_judgements(targets: pd.DataFrame, suggestions: Suggestions, verdict: np
     """Adds the precision with verdicts, ``(B,)`` of ``verdicts_of``, to the table of targets.
 
     A suggestion with a verdict is right if it was accepted. Without a verdict, suggestions count as marked, and unknown
-    ones are ignored. Intervals are over duplicate groups, which accepted pairs join.
+    ones are ignored. Intervals are bootstrapped over duplicate groups, which accepted pairs merge.
 
     Returns:
         The table with ``judgements`` (suggestions with a verdict), ``judgements_marked`` (those marked as duplicates),

@@ -46,7 +46,7 @@ class LearnedHistory(NamedTuple):
     replayed: pd.DataFrame
 
 
-@stage("learn and replay")
+@stage("train and replay")
 def learn(
     corpus: Corpus, parts: np.ndarray, vectors: Mapping[int, np.ndarray], max_reports: int, options: RankerOptions
 ) -> LearnedHistory:
@@ -75,8 +75,8 @@ def learn(
         examples += histories[part].replay(labelled, "learn to rank")
     options = options.without_seen(corpus.reports).settled(examples)
     with stage("train rankers", is_long=True):
-        folded = [[query for query in examples if fold[query.row] != number] for number in range(NUM_FOLDS)]
-        rankers = [fit_ranker(queries, options) for queries in folded]
+        training_sets = [[query for query in examples if fold[query.row] != number] for number in range(NUM_FOLDS)]
+        rankers = [fit_ranker(queries, options) for queries in training_sets]
         ranker = fit_ranker(examples, options)
     is_duplicate = corpus.group < np.arange(len(corpus))
     tables = []
@@ -129,13 +129,13 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
 
 def folds(group: np.ndarray) -> np.ndarray:
     """A fold for each group number, ``(N,) -> (N,)``; neighbouring numbers are mixed, so that folds are equally old."""
-    return group * 2654435761 // 2**16 % NUM_FOLDS
+    return group * 2654435761 // 2**16 % NUM_FOLDS  # Knuth's multiplicative hash
 
 
 def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:
     """The best groups for reports of a corpus, without later reports as candidates or in word statistics.
 
-    Matches are right by the groups of today, as an export does not say when reports were marked as duplicates.
+    Matches are right by today's groups, as an export does not say when reports were marked as duplicates.
 
     Args:
         history: All reports.
@@ -145,7 +145,7 @@ def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRan
 
     Returns:
         A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``right``
-        (both are of one group), ``rank`` (of the query's first right candidate, 0 if none is right), and
+        (both are in one group), ``rank`` (of the query's first right candidate, 0 if none is right), and
         ``CONFIDENCE_FEATURES``.
     """
     best = partial(_best_groups, dict(zip(rows.tolist(), rankers, strict=True)))

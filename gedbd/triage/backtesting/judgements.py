@@ -1,4 +1,4 @@
-"""Reads and joins files with verdicts of people on suggestions, and marks accepted pairs in a corpus."""
+"""Reads and merges files of human verdicts on suggestions, and marks accepted pairs in a corpus."""
 
 import csv
 import re
@@ -21,7 +21,7 @@ ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
 
 @dataclass(frozen=True)
 class Judgements:
-    """The verdicts of a file: the verdict and the line of each pair of ids, and warnings about ignored verdicts."""
+    """The verdicts of a file: the verdict and line number of each pair of ids, and warnings about ignored verdicts."""
 
     file: Path
     verdicts: dict[tuple[str, str], Verdict]
@@ -38,14 +38,14 @@ def find_judgements(folder: Path, file: Path | None) -> Judgements:
     if file is not None:
         if not file.is_file():
             raise ValueError(f"file={file}: no such file")
-        return _with_any(read_judgements(file))
+        return _require_verdicts(read_judgements(file))
     downloaded = folder / JUDGEMENTS
     by_hand = folder / TO_JUDGE
     if not downloaded.is_file():
         if not by_hand.is_file():
             raise ValueError(f"{folder} has neither {JUDGEMENTS} nor {TO_JUDGE}: set file= to the file of verdicts")
-        return _with_any(read_judgements(by_hand))
-    judgements = _with_any(read_judgements(downloaded))
+        return _require_verdicts(read_judgements(by_hand))
+    judgements = _require_verdicts(read_judgements(downloaded))
     ignored = len(read_judgements(by_hand).verdicts) if by_hand.is_file() else 0
     if ignored:
         warning = f"verdicts in {TO_JUDGE} ignored because the folder has a {JUDGEMENTS}: {ignored:,}"
@@ -59,7 +59,7 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
     words = np.array([(first.verdicts[pair].verdict, second.verdicts[pair].verdict) for pair in both])
     disputed = {pair for pair, (word, other) in zip(both, words, strict=True) if word != other}
     verdicts = {pair: verdict for pair, verdict in (second.verdicts | first.verdicts).items() if pair not in disputed}
-    text = f"{first.file.name} and {second.file.name} have no pair in common: nothing is known of their agreement"
+    text = f"{first.file.name} and {second.file.name} have no pair in common: their agreement is unknown"
     if both:
         agreed = 1 - len(disputed) / len(both)
         by_chance = float(sum((words == verdict).mean(axis=0).prod() for verdict in VERDICT_TEXTS))
@@ -67,13 +67,13 @@ def joined(first: Judgements, second: Judgements) -> Judgements:
         kappa = "" if by_chance == 1 else f", kappa {(agreed - by_chance) / (1 - by_chance):.2f}"
         text = (
             f"Both people judged {len(both):,} pairs and agree on {len(both) - len(disputed):,} of them"
-            f" ({agreed:.0%}{kappa}); on {len(disputed):,} they disagree, which count as marked"
+            f" ({agreed:.0%}{kappa}); the other {len(disputed):,} count as marked"
         )
     warnings = (*first.warnings, *second.warnings, text)
-    return _with_any(Judgements(first.file, verdicts, second.lines | first.lines, warnings))
+    return _require_verdicts(Judgements(first.file, verdicts, second.lines | first.lines, warnings))
 
 
-def _with_any(judgements: Judgements) -> Judgements:
+def _require_verdicts(judgements: Judgements) -> Judgements:
     """Returns the argument; raises ValueError if it has no verdict."""
     if not judgements.verdicts:
         raise ValueError(
@@ -130,17 +130,17 @@ def _add_row(
         raise ValueError(f"{where}: the verdict is {word!r}: write {', '.join(VERDICT_TEXTS)} or nothing")
     pair = (plain_cell(report), plain_cell(suggested))
     verdict = Verdict(*pair, word.lower(), date if ISO_TIME.fullmatch(date) else "")
-    before = verdicts.setdefault(pair, verdict)
-    if before.verdict != verdict.verdict:
+    previous = verdicts.setdefault(pair, verdict)
+    if previous.verdict != verdict.verdict:
         raise ValueError(
             f"{where}: {verdict.verdict} for report {pair[0]} and {pair[1]}, but row {lines[pair]} has"
-            f" {before.verdict}: keep one of them"
+            f" {previous.verdict}: keep one of them"
         )
     lines.setdefault(pair, line)
 
 
 def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus, str]:
-    """Joins the groups of accepted pairs before the test split, for training; also returns their numbers in a sentence.
+    """Merges the groups of accepted pairs before the test split, for training; also returns their counts in a sentence.
 
     The test split does not change: people mostly judge suggestions that count as wrong, so that verdicts would bias its
     precision upwards. Raises ValueError if the file is invalid or has no verdict.
@@ -150,7 +150,7 @@ def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus
         parts: ``(N,)`` the split of each report.
         file: The verdicts, see ``read_judgements``.
     """
-    verdicts = _with_any(read_judgements(file)).verdicts
+    verdicts = _require_verdicts(read_judgements(file)).verdicts
     accepted = [pair for pair, verdict in verdicts.items() if verdict.verdict == ACCEPT]
     rows = {issue_id: row for row, issue_id in enumerate(corpus.reports["id"])}
     known = [[rows[issue_id] for issue_id in pair] for pair in accepted if rows.keys() >= set(pair)]
@@ -161,7 +161,7 @@ def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus
         group[np.isin(group, numbers)] = numbers.min()
     text = (
         f"{file}: {len(verdicts):,} verdicts, {len(accepted):,} of them accepted; {len(learned):,} accepted pairs are"
-        f" learnt from, {len(known) - len(learned):,} not since they are in the test part,"
-        f" {len(accepted) - len(known):,} not since a report is unknown"
+        f" used for training, {len(known) - len(learned):,} are left out as they are in the test split,"
+        f" {len(accepted) - len(known):,} as a report is unknown"
     )
     return replace(corpus, relevance=Groups(group)), text

@@ -44,7 +44,7 @@ class Suggestions:
     """The best match of each replayed report of a split.
 
     Attributes:
-        best: One row a report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
+        best: One row per report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
             candidate, 0 if none is right), ``unknown`` (see ``unknown_reasons``), ``probability``.
         group: ``(N,)`` group of each report.
     """
@@ -166,10 +166,10 @@ def measure(
     val = Suggestions.of_part(val_matches, corpus)
     test = Suggestions.of_part(test_matches, corpus)
     further = [target for target in TARGETS if not isclose(target, target_precision)]
-    measured = sorted([*further, target_precision])
-    targets = targets_table(val, test, measured, confidence_level)
+    target_precisions = sorted([*further, target_precision])
+    targets = targets_table(val, test, target_precisions, confidence_level)
     val_lists, test_lists = (Suggestions.lists(matches, corpus.group) for matches in (val_matches, test_matches))
-    lists = targets_table(val_lists, test_lists, measured, confidence_level)
+    lists = targets_table(val_lists, test_lists, target_precisions, confidence_level)
     dates = corpus.reports["created_at"].iloc[test.best["query"]].dropna()
     matching = TriageModel(
         ranker,
@@ -183,13 +183,13 @@ def measure(
 
 
 def at_thresholds(suggestions: Suggestions, thresholds: Sequence[float] | np.ndarray) -> pd.DataFrame:
-    """Precision, coverage and suggestion rate of suggestions from each threshold.
+    """Precision, coverage and suggestion rate at each threshold.
 
     A suggestion is right if the two reports are now in one group. Intervals (95%) are over duplicate groups, see
     ``ratio_intervals``.
 
     Returns:
-        A row a threshold: ``threshold``, ``suggestions`` (without unknown ones), ``right``, ``precision`` (share of
+        One row per threshold: ``threshold``, ``suggestions`` (without unknown ones), ``right``, ``precision`` (share of
         right suggestions), ``coverage`` (share of all duplicates for which the right group is suggested) and
         ``precision_as_marked`` (unknown ones count as wrong), each with ``_low`` and ``_high``; ``unknown`` (number of
         unknown suggestions), and ``suggestion_rate`` (share of all reports with a suggestion). A NaN threshold gives no
@@ -215,7 +215,7 @@ def targets_table(
     """Chooses a threshold on validation for each precision target, and measures it on test.
 
     Returns:
-        A row a target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions``,
+        One row per target: ``target``, ``threshold`` (NaN if there is none), ``validation_suggestions``,
         ``validation_precision``, ``validation_duplicates``, ``duplicates_needed`` (see ``duplicates_needed``), the
         columns of ``at_thresholds`` for test, and ``status``.
     """
@@ -268,7 +268,7 @@ def target_results(table: pd.DataFrame, dates: pd.Series, list_length: int = 1) 
 def tables_of(
     test: Suggestions, corpus: Corpus, threshold: float | None, max_examples: int = MAX_ROWS
 ) -> dict[str, pd.DataFrame]:
-    """The tables of test by name; ``threshold`` is the chosen threshold."""
+    """The tables of the test split by name; ``threshold`` is the chosen threshold."""
     tables = {
         "search": search_table(test),
         "thresholds": at_thresholds(test, GRID if threshold is None else np.union1d(GRID, [threshold])),
@@ -319,7 +319,7 @@ def reliability(best: pd.DataFrame) -> pd.DataFrame:
     """Predicted and observed probability in bins of equal width, without empty bins.
 
     Returns:
-        A row a bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share of right ones).
+        One row per bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share right).
     """
     bins = (best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)  # 1.0 belongs to the last bin
     means = best.groupby(bins)[["probability", "right"]].mean()
@@ -348,8 +348,8 @@ def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
     ).dropna()
     table["wrong"] = table["first"] - table["right"]
     table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
-    named = corpus.reports.loc[table.index, ["id", "title"]]
-    return pd.concat([named, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
+    ids_and_titles = corpus.reports.loc[table.index, ["id", "title"]]
+    return pd.concat([ids_and_titles, table[["first", "right", "highest"]]], axis=1).reset_index(drop=True)
 
 
 def examples(
@@ -386,7 +386,7 @@ def to_judge(tables: Mapping[str, pd.DataFrame], max_rows: int) -> pd.DataFrame:
     """The distinct pairs that a page lists for verdicts: wrong, unknown (at most ``max_rows``) and right suggestions.
 
     Returns:
-        The columns of the tables after ``verdict`` (empty) and ``marked`` (yes for marked duplicates).
+        ``verdict`` (empty), ``marked`` (yes for marked duplicates), and the columns of the tables.
     """
     listed = [tables["wrong"], tables["unknown"].head(max_rows).drop(columns="why"), tables["right"]]
     marks = ["no", "no", "yes"]

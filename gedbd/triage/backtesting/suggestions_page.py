@@ -21,13 +21,13 @@ from gedbd.triage.triage_model import TriageModel
 LISTED_THRESHOLDS = np.round(np.arange(0.1, 1.0, 0.1), 2)
 TARGETS_TEXT = (
     "A precision target is the desired share of right suggestions. For each target, the threshold is the lowest one at"
-    " which a lower confidence bound of the precision on the validation part reaches the target. The other columns are"
+    " which a lower confidence bound of the precision on the validation split reaches the target. The other columns are"
     " measured on the newest reports, which were not used to choose it. Brackets hold 95% intervals. A target is met if"
     " the whole interval is at or above it, missed if the whole interval is below it, and inconclusive otherwise. An"
     " index makes automatic suggestions only if its target was met."
 )
 LISTS_TEXT = (
-    "The same for lists of the three best matches: a list is right if one of the three is, and the threshold is one for"
+    "The same for lists of the three best matches: a list is right if one of the three is, and the threshold applies to"
     " the sum of their probabilities. Comments on GitHub name such lists with webhook.lists=true."
 )
 SEARCH_TEXT = (
@@ -94,7 +94,7 @@ def summary(backtest: Backtest) -> str:
     target = backtest.matching.target
     sentences = []
     if val.duplicates < FEW_DUPLICATES:
-        sentences.append(f"The validation part has only {val.duplicates} duplicates, so all figures are uncertain.")
+        sentences.append(f"The validation split has only {val.duplicates} duplicates, so all figures are uncertain.")
     if backtest.matching.has_default_confidence:
         sentences.append(DEFAULT_TEXT)
     sentences.append(
@@ -160,14 +160,14 @@ def readable(targets: pd.DataFrame) -> pd.DataFrame:
 
 
 def precision_text(row: Mapping[Hashable, Any], name: str, count: int) -> str:
-    """``78% [46%, 96%] of 18``."""
+    """A precision with its interval and count: ``78% [46%, 96%] of 18``."""
     if not count:
         return "no suggestion"
     return f"{interval_text(row, name)} of {count:,}"
 
 
 def interval_text(row: Mapping[Hashable, Any], name: str) -> str:
-    """``78% [46%, 96%]``."""
+    """A share with its interval: ``78% [46%, 96%]``."""
     return f"{row[name]:.0%} [{row[f'{name}_low']:.0%}, {row[f'{name}_high']:.0%}]"
 
 
@@ -194,7 +194,7 @@ def print_targets(console: Console, targets: pd.DataFrame) -> None:
 
 
 def targets_markdown(name: str, backtest: Backtest) -> str:
-    """The table of targets in Markdown; the heading of its first column names the corpus and its numbers."""
+    """The table of targets in Markdown; the heading of its first column names the corpus and its sizes."""
     test = backtest.test
     heading = f"{name}: newest {len(test.best):,} reports, {test.duplicates:,} duplicates; target"
     table = readable(backtest.tables["targets"]).rename(columns={"target": heading})
@@ -250,7 +250,7 @@ def reliability_diagram(table: pd.DataFrame) -> Figure:
 def sections(
     backtest: Backtest, max_examples: int, command: str, verdicts: Sequence[Verdict] = (), texts: Sequence[str] = ()
 ) -> list[Section]:
-    """The sections of the page. Unknown pairs are cut at ``max_examples``; ``command`` reads verdicts."""
+    """The sections of the page. At most ``max_examples`` unknown pairs are listed; ``command`` reads verdicts."""
     tables = backtest.tables
     chosen = backtest.matching.target.threshold
     curve = precision_and_coverage(tables["thresholds"], chosen)

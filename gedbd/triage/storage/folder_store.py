@@ -1,7 +1,7 @@
 """An open index in a folder: its file, all features in memory, and a cache that makes opening a large index fast.
 
-The index file alone counts: the cache can be deleted at any time, and is made of it again. It belongs to one state of
-it. What has changed since is read from the index file when it is opened.
+The cache can be deleted at any time: it is rebuilt from the index file. It holds one state of the index; later changes
+are read from the index file when it is opened.
 """
 
 import logging
@@ -30,7 +30,7 @@ from gedbd.triage.storage.index_store import IndexStore, StoredVocabulary, remov
 from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
 
 MIN_REPORTS = 10_000  # fewer are read within a second
-MAX_CHANGED = 0.2  # share of the reports; if more have changed, the cache is made again
+MAX_CHANGED = 0.2  # share of the reports; if more have changed, the cache is rebuilt
 FORMAT = 2  # of the cache
 MODULE = "gedbd.triage.storage.folder_store"
 log = logging.getLogger("gedbd")
@@ -45,7 +45,7 @@ CHANGED_SHARE = 0.02  # of the reports: more changes would slow searches and add
 
 
 def read_index(store: IndexStore) -> InMemoryIndex:
-    """Reads an index; one of ``MIN_REPORTS`` and more by its cache, which is made if it is missing."""
+    """Reads an index; with ``MIN_REPORTS`` reports or more, from its cache, which is written if missing."""
     with store.snapshot():
         if store.count() < MIN_REPORTS:
             return InMemoryIndex.of(store)
@@ -75,7 +75,7 @@ def read_cache(store: IndexStore) -> InMemoryIndex | None:
 
 
 def write_cache(store: IndexStore) -> InMemoryIndex:
-    """Reads an index completely, writes the cache of its present state, and deletes those of earlier ones.
+    """Reads an index completely, writes the cache of its current state, and deletes older caches.
 
     Raises:
         ValueError: If the index is damaged.
@@ -95,15 +95,15 @@ def write_cache(store: IndexStore) -> InMemoryIndex:
 
 
 def cache_path(store: IndexStore, change: int) -> Path:
-    """The cache of the state of an index after a change."""
+    """The path of the cache of an index in its state after a change."""
     return store.path.with_name(f"{CACHE}{change}{CACHE_SUFFIX}")
 
 
 @stage("write the cache of the index")
 def compact(path: Path) -> None:
-    """Deletes words that no report has any more, and makes the cache of an index file of ``MIN_REPORTS`` and more.
+    """Deletes words that no report has any more, and writes the cache of an index of ``MIN_REPORTS`` reports or more.
 
-    The changes that the cache has are deleted from the log of the index.
+    Changes that the cache includes are deleted from the log of the index.
     """
     with closing(IndexStore(path, create=False)) as store:
         if store.is_empty:
@@ -117,15 +117,15 @@ def compact(path: Path) -> None:
 
 
 def compact_elsewhere(path: Path) -> str:
-    """Makes the cache of an index in a process of its own; returns why it failed, empty if it did not."""
-    # -P: with -m alone, modules in the current folder, which may be a stranger's, would be imported.
+    """Writes the cache of an index in a separate process; returns the error, empty if there is none."""
+    # -P: -m alone would import modules from the current folder, which may be untrusted.
     command = [sys.executable, "-P", "-m", MODULE, str(path)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     return (process.stderr.strip().splitlines() or ["it was stopped"])[-1] if process.returncode else ""
 
 
 def write_latest(store: IndexStore) -> int:
-    """Makes the cache of an index unless it has all changes; returns the number of the last one."""
+    """Writes the cache of an index unless it is up to date; returns the number of the last change in it."""
     cached = read_cache(store)
     if cached is not None and cached.change == store.last_change():
         return cached.change
@@ -133,17 +133,17 @@ def write_latest(store: IndexStore) -> int:
 
 
 def _owner(store: IndexStore) -> list[object]:
-    """What identifies the index, and the model and terms of it, that a cache belongs to."""
+    """Identifies the index, model and terms that a cache belongs to."""
     about = store.about()
     return [FORMAT, store.token(), about.get("model"), about.get("terms")]
 
 
 @dataclass(frozen=True)
 class FolderState:
-    """One state of an index file. A change makes another one, and searches go on with theirs.
+    """A state of an index file. A change creates a new state; running searches keep theirs.
 
     Attributes:
-        reports: The connection that searches read by; in a change, the one that writes.
+        reports: The connection that searches read from; within a change, the writing connection.
         writer: The connection that changes the file.
         version: ``IndexStore.changes`` of the reader when the state was read.
         about: Facts about the index, see ``ReportStore.about``.
@@ -166,7 +166,7 @@ class FolderState:
         return self.writer.is_replaced or self.reports.changes != self.version
 
     def candidates(self, report: Report, filters: Filters, vector: object) -> InMemoryIndex:
-        """The candidates for duplicates of a report: all stored reports, whatever the filters and the vector."""
+        """The candidates for duplicates of a report: all stored reports; filters and vector are ignored."""
         index = copy(self.memory)  # with the numbers of terms in the file, for this search
         index.encoder = FeatureEncoder(StoredVocabulary(self.reports))
         index.encoder.categories = self.memory.encoder.categories
@@ -202,7 +202,7 @@ class FailedRead(NamedTuple):
 
 
 class FolderStore:
-    """An open index in a folder. ``SharedStore`` offers the same for a server.
+    """An open index in a folder. ``SharedStore`` has the same interface for a server.
 
     After another process has changed or replaced the file, the first thread that needs the state reads what has
     changed, or the whole file with its model; other threads use the old state until the new one is complete. Only
@@ -221,7 +221,7 @@ class FolderStore:
         self._path = folder / FILE
         self._read_only = read_only
         self._load_model = load_model
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._failure: FailedRead | None = None
         self.state = self._open()
         self._compacting = threading.Lock()
@@ -253,7 +253,7 @@ class FolderStore:
         """The state for a search, see ``read``."""
         state = self.state
         # Another thread that reads the file or changes it holds the lock: this one does not wait for it.
-        if not state.is_stale or not self._turn.acquire(blocking=False):
+        if not state.is_stale or not self._lock.acquire(blocking=False):
             return self.state
         try:
             return self._refresh()
@@ -262,11 +262,11 @@ class FolderStore:
                 return self.state
             raise
         finally:
-            self._turn.release()
+            self._lock.release()
 
     @contextmanager
     def change(self) -> Iterator[FolderState]:
-        """The latest state in a transaction that changes it; StoreUnavailable too if other threads take too long."""
+        """The latest state in a transaction that changes it. Raises StoreUnavailable if other threads take too long."""
         with self._exclusive():
             writer = self._refresh().writer
             with writer.transaction():
@@ -288,7 +288,7 @@ class FolderStore:
 
     def close(self) -> None:
         """Closes the file."""
-        with self._turn:
+        with self._lock:
             self._is_closed = True
             self.state.writer.close()
             self.state.reports.close()
@@ -296,12 +296,12 @@ class FolderStore:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Lets one thread at a time change the index; raises StoreUnavailable if the others take too long."""
-        if not self._turn.acquire(timeout=EXCLUSIVE_TIMEOUT_S):
+        if not self._lock.acquire(timeout=EXCLUSIVE_TIMEOUT_S):
             raise StoreUnavailable(f"{self._path} is being read or changed: try again in a moment", RETRY_S)
         try:
             yield
         finally:
-            self._turn.release()
+            self._lock.release()
 
     def _refresh(self) -> FolderState:
         """The state, read again if the file has been changed or replaced. The caller holds the lock."""
@@ -310,17 +310,17 @@ class FolderStore:
         version = None if is_replaced else state.reports.changes
         if version == state.version:
             return state
-        wanted = (file_identity(self._path), version)
+        file_version = (file_identity(self._path), version)
         failure = self._failure
         # Reading a large file takes seconds: after a failure not every search tries again.
-        if failure is not None and failure.version == wanted and time.monotonic() < failure.until:
+        if failure is not None and failure.version == file_version and time.monotonic() < failure.until:
             raise StoreUnavailable(failure.message, RETRY_S)
         try:
             self.state = self._open_replacement() if is_replaced else self._read(state.writer, state.reports, state)
         except (OSError, StoreUnavailable) as error:
-            if failure is None or failure.version != wanted:
+            if failure is None or failure.version != file_version:
                 log.error("%s", error)
-            self._failure = FailedRead(wanted, time.monotonic() + RETRY_S, str(error))
+            self._failure = FailedRead(file_version, time.monotonic() + RETRY_S, str(error))
             raise StoreUnavailable(str(error), RETRY_S) from error
         self._failure = None
         return self.state
@@ -362,12 +362,12 @@ class FolderStore:
     def _read(
         self, writer: IndexStore, reader: IndexStore, former: FolderState | None = None, whole: bool = False
     ) -> FolderState:
-        """Reads the file through a connection of its own, so that searches go on.
+        """Reads the file through a separate connection, so that searches continue.
 
         Args:
             writer: See ``FolderState``.
-            reader: The connection that searches read by.
-            former: The state before, whose model and features are kept as far as the file still has them.
+            reader: The connection that searches read from.
+            former: The previous state, whose model and features are reused as far as they are still valid.
             whole: Whether all features are read, not only those that have changed.
         """
         # Before reading: a change after this line makes the state stale, and it is read again.
@@ -399,12 +399,12 @@ class FolderStore:
         return state
 
     def _start_compaction(self) -> None:
-        """Makes the cache of a large index again in another process, unless one is doing so."""
+        """Rebuilds the cache of a large index in another process, unless a rebuild is running."""
         if len(self) >= MIN_REPORTS and self._compacting.acquire(blocking=False):
             threading.Thread(target=self._compact, name="compaction", daemon=True).start()
 
     def wait_for_compaction(self) -> None:
-        """Waits until the cache is made again, if that is under way."""
+        """Waits until a running rebuild of the cache ends."""
         with self._compacting:
             pass
 

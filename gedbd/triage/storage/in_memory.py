@@ -38,17 +38,17 @@ class InMemoryIndex:
 
     Args:
         store: The features of N reports.
-        encoder: Turns other reports into features.
+        encoder: Computes the features of other reports.
         ids: Issue id of each report.
         groups: The duplicate groups of all reports.
 
     Attributes:
         row_of: The row of each id.
         keys: ``(N,)`` the keys of the reports in the file, ascending.
-        change: The number of the last change of the file that the index has.
+        change: The number of the last change of the file that the index includes.
         num_changed: How many reports were added, replaced or deleted since all were read.
         undated: Ids of reports whose date cannot be used, see ``usable_days``.
-        unclear: Likewise those whose date of resolution cannot be used.
+        unclear: Ids of reports whose date of resolution cannot be used.
     """
 
     def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: list[str], groups: KnownGroups) -> None:
@@ -71,7 +71,7 @@ class InMemoryIndex:
         """Reads an index file.
 
         Raises:
-            ValueError: If its numbers do not fit together.
+            ValueError: If its contents are inconsistent.
         """
         with file.snapshot():
             keys, rows = file.features()
@@ -90,7 +90,7 @@ class InMemoryIndex:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> "InMemoryIndex":
-        """Reads what ``as_arrays`` gave."""
+        """Creates an index from the result of ``as_arrays``."""
         encoder = FeatureEncoder(Vocabulary())
         encoder.categories = dict(zip(FIELDS, map(CategoryEncoder, facts["values"]), strict=True))
         store = FeatureStore.of_arrays(arrays, facts["means"])
@@ -102,7 +102,7 @@ class InMemoryIndex:
         return index
 
     def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The index, which ``of`` has read, as arrays and as facts in JSON's types.
+        """Returns an index that ``of`` has read as arrays and as JSON values.
 
         Returns:
             The arrays of ``FeatureStore.as_arrays``, ``ids``, ``keys`` and ``group`` of each report; the ``means`` of
@@ -115,10 +115,10 @@ class InMemoryIndex:
         return arrays, facts | {"change": self.change}
 
     def latest(self, file: IndexStore) -> "InMemoryIndex":
-        """The index with what has changed in the file since; the log of the file must have these changes.
+        """Returns the index with all later changes of the file, whose log must have them.
 
         Raises:
-            ValueError: If its numbers do not fit together.
+            ValueError: If the contents of the file are inconsistent.
         """
         changed = file.rows_since(self.change)
         keys, rows = file.features(changed.tolist())
@@ -174,10 +174,10 @@ class InMemoryIndex:
 def features_of(
     rows: Sequence[FeatureRow], encoder: FeatureEncoder, dim: int, num_terms: int, path: Path
 ) -> ReportFeatures:
-    """The features of rows of a file; values of fields that the encoder does not know are learned.
+    """The features of rows of a file; the encoder learns new values of fields.
 
     Raises:
-        ValueError: If they do not fit together.
+        ValueError: If they are inconsistent.
     """
     check_features(rows, dim, num_terms, path)
     fields = {name: [getattr(row, name) for row in rows] for name in FIELDS}
@@ -192,7 +192,7 @@ def features_of(
 
 
 def unusable_dates(rows: Sequence[FeatureRow]) -> tuple[list[str], list[str]]:
-    """Ids of the reports that have a date, or one of resolution, but none that ``usable_days`` can use."""
+    """Ids of reports with an unusable date, and with an unusable date of resolution, see ``usable_days``."""
     unusable = []
     for name in ("created_at", "resolved_at"):
         dates = [getattr(row, name) for row in rows]
@@ -202,7 +202,7 @@ def unusable_dates(rows: Sequence[FeatureRow]) -> tuple[list[str], list[str]]:
 
 
 def find_known_groups(links: StoredLinks, row_of: Mapping[str, int]) -> KnownGroups:
-    """Groups of the reports of some rows that links connect, directly or through others, deleted ones included."""
+    """Groups of the reports in ``row_of`` that links connect, directly or through other reports, also deleted ones."""
     # Deleted reports still connect others: they get the rows after the last one, and are cut off below.
     rows = dict(row_of)
     ends = [[rows.setdefault(link[end], len(rows)) for link in links] for end in (0, 1)]

@@ -1,9 +1,9 @@
-"""The files in the folder of an index, by name, for code that must not import what reads them."""
+"""Names of the files in the folder of an index, for code that must not import their readers."""
 
 from pathlib import Path
 
 FILE = "index.sqlite"
-CACHE = "index.cache-"  # and the number of the last change that this file has
+CACHE = "index.cache-"  # followed by the number of the last change in the cache
 CACHE_SUFFIX = ".arrow"
 LOCK = "index.lock"  # held while a corpus is stored: two at once would leave reports of both
 QUERY_ENCODERS = "encoder"

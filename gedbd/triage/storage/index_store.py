@@ -121,8 +121,8 @@ class IndexStore(SqliteFile, ReportStore):
         if version == 0 and tables:
             raise not_an_index(self.path, "it has other tables")
         if version not in (0, FORMAT):  # 0: nothing was written yet
-            cure = "delete it and build it again with gedbd index"
-            raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {cure}")
+            advice = "delete it and build it again with gedbd index"
+            raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {advice}")
         missing = sorted(TABLES - tables)
         if version and missing:
             raise damaged(self.path, f"it has no table {missing[0]}")
@@ -164,16 +164,16 @@ class IndexStore(SqliteFile, ReportStore):
         return int(written)
 
     def clear_model(self) -> None:
-        """Deletes the model and its reports. Terms stay: searches that still use the reports know them by numbers."""
+        """Deletes the model and its reports. Terms stay: running searches refer to them by number."""
         for table in ("about", "weights", "reports"):
             self.query(f"DELETE FROM {table}")
 
     def num_terms(self) -> int:
-        """The lowest number that no term has had."""
+        """The number of the next new term."""
         return int(self.query("SELECT coalesce(max(number) + 1, 0) FROM terms")[0][0])
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """Adds or replaces reports in the order of their first versions, and adds their new terms."""
+        """Adds reports and their new terms; a report with a stored id replaces the stored one in place."""
         vocabulary = StoredVocabulary(self)
         table = pd.DataFrame(
             [[report.title, report.description] for report in reports], columns=["title", "description"]
@@ -200,7 +200,7 @@ class IndexStore(SqliteFile, ReportStore):
         """Erases reports from the bytes of the file, its write-ahead log and the files beside it.
 
         Raises:
-            StoreUnavailable: Also if another process reads an older state; calling it again continues.
+            StoreUnavailable: Also if another process reads an older state; a second call continues.
             OSError: If a file cannot be deleted.
         """
         with self.transaction():
@@ -228,7 +228,7 @@ class IndexStore(SqliteFile, ReportStore):
         self.write_all("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
+        """Updates the fields of stored reports that are not encoded: addresses and dates of resolution."""
         values = ((report.url, written_date(report.resolved_at), report.issue_id) for report in reports)
         self.write_all("UPDATE reports SET url = ?, resolved_at = ? WHERE issue_id = ?", values)
 
@@ -238,12 +238,12 @@ class IndexStore(SqliteFile, ReportStore):
         return links
 
     def has_links_of(self, ids: Sequence[str]) -> bool:
-        """Whether a link names one of some reports."""
+        """Whether any link names one of ``ids``."""
         query = "SELECT 1 FROM links WHERE report = ?1 OR duplicate = ?1 LIMIT 1"
         return any(self.query(query, issue_id) for issue_id in ids)
 
     def features(self, keys: Sequence[int] | None = None) -> tuple[np.ndarray, list[FeatureRow]]:
-        """The keys and features of all reports in order, or of those that have some keys, which ascend."""
+        """The keys and features of all reports, or of those with ``keys``, in ascending order of keys."""
         if keys is None:
             rows = self.query(f"SELECT row, {FEATURES} FROM reports ORDER BY row")
         else:
@@ -251,7 +251,7 @@ class IndexStore(SqliteFile, ReportStore):
         return np.array([row[0] for row in rows], dtype=np.int64), [FeatureRow(*row[1:]) for row in rows]
 
     def token(self) -> str:
-        """A text that no other index file has."""
+        """A random text that identifies the index file."""
         return str(self.query("SELECT token FROM identity")[0][0])
 
     def last_change(self) -> int:
@@ -276,7 +276,7 @@ class IndexStore(SqliteFile, ReportStore):
         return bool(self.query(query, number))
 
     def forget_changes(self, number: int) -> None:
-        """Deletes the changes up to one from the log."""
+        """Deletes the changes up to ``number`` from the log."""
         self.query("DELETE FROM changes WHERE number <= ?", number)
 
 
@@ -285,7 +285,7 @@ class StoredVocabulary(Vocabulary):
 
     Attributes:
         num_stored: The number of the first term that is learned.
-        terms: The terms that were learned, which the file does not have yet.
+        terms: The learned terms, which are not in the file yet.
     """
 
     def __init__(self, store: IndexStore) -> None:
@@ -301,7 +301,7 @@ class StoredVocabulary(Vocabulary):
         return self._names[number]
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
-        """Texts of words as numbers, each ``(L,)`` int32."""
+        """Converts texts to the numbers of their words, each ``(L,)`` int32."""
         missing = list(set(chain.from_iterable(texts)) - self._numbers.keys())
         numbers = dict(
             self._store.select(f"SELECT term, number FROM terms WHERE term != '' AND term IN {MARKS}", missing)

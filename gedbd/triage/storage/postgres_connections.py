@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 SCHEMES = ("postgresql://", "postgres://")
 EXAMPLE = "postgresql://user@host:5432/database"
-# What the address may set otherwise. A server that stops answering is given up after half a minute.
+# Defaults that the address may override. A server that stops responding is given up after half a minute.
 DEFAULTS = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "gedbd"}
 MAX_REASON = 200  # characters of a message of the server
 RETRY_S = 5
-NUL = "\ufffd"  # what takes the place of NUL characters, which PostgreSQL cannot store
-# What to do, by the beginning of a SQLSTATE; the first that fits.
+NUL = "\ufffd"  # replaces NUL characters, which PostgreSQL cannot store
+# What to do, by the beginning of a SQLSTATE; the first match counts.
 CURES = {
     "0A": "install pgvector on the server, on Debian with apt-get install postgresql-16-pgvector",
     "58P01": "install pgvector on the server, on Debian with apt-get install postgresql-16-pgvector",
@@ -37,7 +37,7 @@ UNREACHABLE = "start the server, or correct the address"
 
 
 class ServerConnections:
-    """Connections to one database, which threads take and give back.
+    """A pool of connections to one database, shared by threads.
 
     Args:
         url: The address, ``postgresql://user@host:port/database``, with the parameters of libpq.
@@ -77,7 +77,7 @@ class ServerConnections:
 
     @contextmanager
     def transaction(self, *first: str) -> Iterator[None]:
-        """A transaction of this thread, which begins with some statements; in another one, that one goes on.
+        """Runs a transaction of this thread, which begins with the statements ``first``, or joins a running one.
 
         Raises:
             StoreUnavailable: If the server cannot be used.
@@ -96,7 +96,7 @@ class ServerConnections:
 
     @contextmanager
     def connection(self) -> Iterator["Connection[Any]"]:
-        """A connection that no other thread uses meanwhile; a statement is a transaction of its own."""
+        """A connection that no other thread uses meanwhile; each statement is a separate transaction."""
         from psycopg import Error
 
         try:
@@ -107,13 +107,13 @@ class ServerConnections:
             raise self._unavailable(error) from error
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement, in the transaction of this thread or in one of its own."""
+        """The rows of a statement, in the transaction of this thread or in a separate one."""
         with self.transaction():
-            done = self._thread.connection.execute(statement, list(map(_storable, values)), binary=True)
-            return done.fetchall() if done.description else []
+            cursor = self._thread.connection.execute(statement, list(map(_storable, values)), binary=True)
+            return cursor.fetchall() if cursor.description else []
 
     def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Adds rows with columns of some types to a table, in the transaction of this thread."""
+        """Adds rows with columns of ``types`` to a table, in the transaction of this thread."""
         with (
             self._thread.connection.cursor() as cursor,
             cursor.copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy,
@@ -137,7 +137,7 @@ class ServerConnections:
         return connection
 
     def _unavailable(self, error: "Error") -> StoreUnavailable:
-        """An error of the server as one line that says what to do."""
+        """Converts an error of the server to one line that says what to do."""
         reason = " ".join(str(error).split()).partition(" Is the server running")[0]
         if self._password:
             reason = reason.replace(self._password, "***")

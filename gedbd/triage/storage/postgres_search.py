@@ -1,7 +1,7 @@
-"""The reports on a server that a search compares: a few thousand, as an ``InMemoryIndex`` with the statistics of all.
+"""The few thousand reports on a server that a search compares, as an ``InMemoryIndex`` with statistics of all reports.
 
 The server finds the nearest vectors, the latest reports of the component, and the reports that share rare words. The
-process that searches reads vectors, words and fields of these and of their groups, and goes on as with all in memory.
+process that searches reads vectors, words and fields of these and of their groups, and ranks them in memory.
 """
 
 import logging
@@ -40,8 +40,8 @@ from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_o
 # Postings of a kind that a search reads, those of the rarest terms first: where a query has more, the reports that it
 # finds by words are nearly those with the highest scores, and the time does not grow with the index.
 MAX_POSTINGS = 300_000
-SPARE = 2  # times as many reports get exact scores there
-ROUNDING = 2e-4  # more than what rounding to single precision changes in a score, as a share
+SPARE = 2  # times as many reports get exact scores if some postings are not read
+ROUNDING = 2e-4  # bound on the relative change of a score by rounding to single precision
 MAX_FILTERED = 10_000  # reports with the highest scores of which the server keeps those that pass the filters
 FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "lengths", *TERM_COLUMNS, "vector"))
 FIRST_TERMS = 3 + len(FIELDS) + 3  # position of the first of ``TERM_COLUMNS`` in a row
@@ -49,11 +49,11 @@ log = logging.getLogger("gedbd")
 
 
 class ServerSearch:
-    """What one search asks the server, in a transaction that reads.
+    """The queries of one search to the server, in a read-only transaction.
 
     Attributes:
-        query: Gives the rows of a statement.
-        totals: Facts about all reports together.
+        query: Returns the rows of a statement.
+        totals: Statistics of all reports.
     """
 
     def __init__(self, store: PostgresStore, filters: Filters) -> None:
@@ -72,7 +72,7 @@ class ServerSearch:
         self._values = [value for _, value in parts]
 
     def frequency(self, numbers: np.ndarray) -> np.ndarray:
-        """How many reports have each of some terms ``of_kind``, ``(T,) -> (T,)``; what was asked once is kept."""
+        """Number of reports with each term, numbered by ``of_kind``, ``(T,) -> (T,)``; results are cached."""
         wanted = numbers.tolist()
         missing = [term for term in wanted if term not in self._frequency]
         if missing:
@@ -82,19 +82,19 @@ class ServerSearch:
         return np.array([self._frequency[term] for term in wanted], dtype=np.int64)
 
     def likely(self, kind: str, terms: np.ndarray) -> np.ndarray:
-        """The keys of the reports that may have the highest BM25; ``terms (L,)`` are the query's of a kind."""
-        own, times = np.unique(terms, return_counts=True)
-        sizes = self.frequency(own)
+        """The keys of the reports that may have the highest BM25; ``terms``, ``(L,)``, are those of the query."""
+        distinct, times = np.unique(terms, return_counts=True)
+        sizes = self.frequency(distinct)
         rarest = np.argsort(sizes, kind="stable")
         rarest = rarest[sizes[rarest] > 0]
         read = rarest[np.cumsum(sizes[rarest]) <= MAX_POSTINGS]
-        # If more reports than that have each of the terms, the latest of those that have the rarest one.
+        # If every term is in more reports than that, only the latest reports with the rarest term are read.
         select = "SELECT term, docs FROM postings WHERE term = ANY(%s) ORDER BY block DESC LIMIT %s"
         limit = None if len(read) else MAX_POSTINGS // BLOCK
-        rows = self.query(select, own[read if len(read) else rarest[:1]].tolist(), limit)
+        rows = self.query(select, distinct[read if len(read) else rarest[:1]].tolist(), limit)
         docs = np.frombuffer(b"".join(row[1] for row in rows), dtype=POSTING)
         num_docs = [len(row[1]) // POSTING.itemsize for row in rows]
-        position = np.repeat(np.searchsorted(own, [row[0] for row in rows]), num_docs)
+        position = np.repeat(np.searchsorted(distinct, [row[0] for row in rows]), num_docs)
         counts = docs["count"].astype(np.float64)
         mean = self.totals.lengths[TERM_KINDS.index(kind)] / max(self.totals.count, 1)
         saturation = counts / (length_norm(docs["length"], max(mean, 1e-9)) + counts)
@@ -106,14 +106,14 @@ class ServerSearch:
             is_allowed = np.isin(keys, self._keys(allowed, keys[best].tolist(), *self._values))
             keys = keys[is_allowed]
             scores = scores[is_allowed]
-        wanted = _number(kind) * (1 if len(read) == len(rarest) else SPARE)
+        wanted = _depth(kind) * (1 if len(read) == len(rarest) else SPARE)
         if len(keys) > wanted:
             keys = keys[scores >= np.partition(scores, -wanted)[-wanted] * (1 - ROUNDING)]
         return keys
 
     def latest(self, component: str) -> np.ndarray:
-        """The keys of the latest reports of a component; of all where it has no name, or no report has it."""
-        select = f"SELECT key FROM reports WHERE {self._condition} {{}} ORDER BY key DESC LIMIT {_number('recent')}"
+        """The keys of the latest reports of a component, or of all reports if it is empty or no report has it."""
+        select = f"SELECT key FROM reports WHERE {self._condition} {{}} ORDER BY key DESC LIMIT {_depth('recent')}"
         if component:
             keys = self._keys(select.format("AND plain_component = %s"), *self._values, component)
             if len(keys):
@@ -124,20 +124,20 @@ class ServerSearch:
         """The keys of the reports with the most similar vectors."""
         kind = f"halfvec({len(vector)})" if self._has_nearest else "vector"
         source = f"vectors JOIN reports USING (key) WHERE {self._condition}" if self._values else "vectors"
-        nearest = f"SELECT key FROM {source} ORDER BY vector::{kind} <#> %s::{kind} LIMIT {_number('dense')}"
+        nearest = f"SELECT key FROM {source} ORDER BY vector::{kind} <#> %s::{kind} LIMIT {_depth('dense')}"
         return self._keys(nearest, *self._values, f"[{','.join(map(str, vector.tolist()))}]")
 
     def _keys(self, statement: str, *values: Any) -> np.ndarray:
         return np.array([key for (key,) in self.query(statement, *values)], dtype=np.int64)
 
 
-def _number(name: str) -> int:
+def _depth(name: str) -> int:
     """How many reports one kind of retrieval finds: one more than wanted, because the report itself may be stored."""
     return DEPTHS[name] + 1
 
 
 class FoundTerms(TermIndex):
-    """The terms of one of ``TERM_KINDS`` of the reports that were found, with the statistics of all reports."""
+    """The terms of one of ``TERM_KINDS`` in the found reports, with statistics of all reports."""
 
     def __init__(self, search: ServerSearch, kind: str, rows: Sequence[tuple[Any, ...]]) -> None:
         super().__init__()
@@ -154,20 +154,20 @@ class FoundTerms(TermIndex):
         self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
-        """How many of the texts contain each of some distinct terms, ``(T,) -> (T,)``, of all reports."""
+        """Number of all reports with each of the distinct terms, ``(T,) -> (T,)``."""
         return self._search.frequency(of_kind(terms, self._kind))
 
     def query(self, terms: np.ndarray, before: int | None = None) -> "FoundTermQuery":
-        """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
+        """A query with ``terms``, ``(L,)``, for the first ``before`` texts; None for all."""
         return FoundTermQuery(self, self._state, None, terms, self.frequency)
 
 
 class FoundTermQuery(TermQuery):
-    """BM25 of the reports that were found, whose exact scores are known at once."""
+    """BM25 of the found reports, which are few enough to compute all exact scores at once."""
 
     @cached_property
     def rough(self) -> RoughScores:
-        """Scores of all texts by the saturation that was computed when their postings were made."""
+        """The exact scores of all found texts."""
         return RoughScores(self.scores(np.arange(len(self._state.lengths))))
 
 
@@ -198,24 +198,24 @@ class FoundReports(FeatureStore):
             "SELECT greatest((SELECT max(day) FROM reports), max(resolved)), max(resolved) FROM reports"
         )
         self._latest_day = np.nan if latest is None else latest
-        self._first_resolved = len(rows) if resolved is None else 0  # only whether there is any is asked
+        self._first_resolved = len(rows) if resolved is None else 0  # only whether there is any matters
 
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean vector of all reports, ``(D,)``, see ``FeatureStore``."""
         return self._search.totals.mean_vector
 
     def num_since(self, rows: np.ndarray, count: int) -> np.ndarray:
-        """Likewise."""
+        """The number of all reports from each of ``rows`` on, ``(R,)``."""
         totals = self._search.totals
         since = totals.next_key - self._keys[rows]
         return np.asarray(since - self._num_since("holes", rows) if totals.count < totals.next_key else since)
 
     def num_of_component_since(self, rows: np.ndarray, of_component: np.ndarray) -> np.ndarray:
-        """Likewise."""
+        """The number of reports of the query's component from each of ``rows`` on, ``(R,)``."""
         return self._num_since("reports", rows, "plain_component = %s AND", self._component)
 
     def _num_since(self, table: str, rows: np.ndarray, condition: str = "", *values: str) -> np.ndarray:
-        """How many rows of a table have the key of each of some reports or a higher one, ``(R,)``."""
+        """For each report in ``rows``, the number of rows of a table with its key or a higher one, ``(R,)``."""
         bounds, position = np.unique(self._keys[rows], return_inverse=True)
         if not len(bounds):
             return np.empty(0, dtype=np.int64)
@@ -228,7 +228,7 @@ class FoundReports(FeatureStore):
 
 @dataclass(frozen=True)
 class SharedState:
-    """What a transaction sees of an index on a server, as ``FolderState``."""
+    """The state of an index on a server in a transaction, with the interface of ``FolderState``."""
 
     reports: PostgresStore
     model: LoadedModel
@@ -252,7 +252,7 @@ class SharedState:
 
 
 class SharedStore:
-    """An open index on a server, as ``FolderStore``, without a copy of the reports in this process.
+    """An open index on a server, with the interface of ``FolderStore``, without a copy of the reports in this process.
 
     Raises:
         ValueError: If the address is invalid, the server cannot be used, there is no index, or its model is damaged.
@@ -313,7 +313,7 @@ def find_reports(
     encoder = FeatureEncoder(HashedVocabulary())
     own = encoder.encode(as_table([report]), np.empty((1, 0), dtype=np.float32), learn=False).terms
     terms = {kind: of_kind(own[kind][0], kind) for kind in TERM_KINDS}
-    search.frequency(np.unique(np.concatenate(list(terms.values()))))  # of all kinds at once
+    search.frequency(np.unique(np.concatenate(list(terms.values()))))  # caches those of all kinds with one query
     component = plain_component(report.component)
     keys = [search.likely(kind, terms[kind]) for kind in WORDS]
     keys += [search.latest(component), search.nearest(vector())]
@@ -322,7 +322,7 @@ def find_reports(
         " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
         np.unique(np.concatenate(keys)).tolist(),
     )
-    rows.sort()  # by key, each of which is there once
+    rows.sort()  # by key, which is unique
     named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
     reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
     _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)

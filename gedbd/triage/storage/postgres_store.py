@@ -3,8 +3,8 @@
 Why PostgreSQL and not a vector database: a change of a report changes its vector, its words, its group and the model's
 facts together, which needs transactions over all of them; searches see one state of it while another is written.
 
-The number of a term is a hash of it, so that no process needs a vocabulary. Any two of a hundred million terms have the
-same number with a probability of 0.2%.
+The number of a term is a hash of it, so that no process needs a vocabulary. Among a hundred
+million terms, any two have the same number with a probability of 0.2%.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ from gedbd.triage.storage.report_store import (
 NAME = "gedbd"  # of the schema that holds the tables
 FORMER = "gedbd_former"  # of the tables of another model while it is replaced
 FORMAT = 1
-# Locks of the whole database. A writer takes the first one before it locks any table, so that no two wait for each
-# other; gedbd index holds the second one.
+# Locks of the whole database. A writer takes the first one before it locks any table, so that writers do not
+# deadlock; gedbd index holds the second one.
 WRITER = 0x6764_6264
 CORPUS = 0x6764_6265
 PATH = f"SET LOCAL search_path = {NAME}, public"
@@ -44,7 +44,7 @@ TIMEOUT = "SET LOCAL lock_timeout = {}"
 BEGIN_READING = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     PATH,
-    # Before the first statement that reads, at which all see one state: it waits while tables are replaced.
+    # Before the first statement that reads, which fixes the snapshot: waits while tables are replaced.
     f"LOCK TABLE {NAME}.totals IN ACCESS SHARE MODE",
     "SET LOCAL jit = off",
     "SET LOCAL hnsw.ef_search = 1000",
@@ -83,7 +83,7 @@ CREATE TABLE links (report text, duplicate text, source text, PRIMARY KEY (repor
 CREATE INDEX ON links (duplicate);
 INSERT INTO totals VALUES ({FORMAT}, 0, 0, ARRAY[0, 0, 0, 0], '', '')"""
 NEAREST = "CREATE INDEX nearest ON vectors USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops)"
-# Reports and links that are connected with some reports, deleted ones included.
+# Links of some reports, and of reports that links connect with them, also through deleted reports.
 LINKED = """
 WITH RECURSIVE reached(id) AS (
     SELECT unnest(%s::text[]) UNION
@@ -92,7 +92,7 @@ WITH RECURSIVE reached(id) AS (
         SELECT report FROM links WHERE duplicate = reached.id
     ) other ON true
 ) SELECT report, duplicate FROM links WHERE report IN (SELECT id FROM reached)"""
-# The components with a text between commas. The index gives each at once, without reading all reports.
+# The components that contain a text between commas, read from the index instead of from all reports.
 COMPONENTS = """
 WITH RECURSIVE components(name) AS (
     SELECT min(plain_component) FROM reports UNION ALL
@@ -103,10 +103,10 @@ ADD_POSTINGS = """
 INSERT INTO postings SELECT * FROM fresh_postings
 ON CONFLICT (term, block) DO UPDATE SET docs = postings.docs || excluded.docs"""
 HASH_BITS = 61  # a number and its kind fit into a positive number of 64 bits
-BLOCK = 4096  # keys of the reports whose postings of a term are one row
+BLOCK = 4096  # number of keys of reports whose postings of a term share a row
 LIST = np.dtype([("term", "<i8"), ("count", "<i4")])  # a distinct term of a text, and how often it occurs
 POSTING = np.dtype([("key", "<i4"), ("count", "<u2"), ("length", "<u2")])  # a report that has a term
-MOST = np.iinfo(np.uint16).max
+MAX_COUNT = np.iinfo(np.uint16).max
 MIN_NEAREST = 100_000  # reports from which on vectors get an index; comparing fewer with a query takes 50 ms
 MAX_NEAREST_DIM = 4000  # of pgvector's indexes
 WRITTEN_AT_ONCE = 16 * BLOCK  # reports, whose terms are held in memory
@@ -118,29 +118,29 @@ VECTOR_HEAD = np.dtype([("dim", ">i2"), ("unused", ">i2")])  # of a vector as pg
 
 
 class HashedVocabulary(Vocabulary):
-    """Numbers of terms that are hashes: all words have one. It names the terms that it has numbered."""
+    """A vocabulary that numbers each word by its hash, and names the words that it has numbered."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._named: dict[int, str] = {}
+        self._names: dict[int, str] = {}
 
     def __getitem__(self, number: int) -> str:
-        return self._named[number]
+        return self._names[number]
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
-        """Texts of words as numbers, each ``(L,)`` int64; if they are learned, they cannot be named."""
+        """Converts texts to the numbers of their words, each ``(L,)`` int64; learned words cannot be named."""
         if not learn:
-            self._named |= {_hashed(word): word for text in texts for word in text}
-        return [np.fromiter(map(_hashed, text), dtype=np.int64, count=len(text)) for text in texts]
+            self._names |= {_hash(word): word for text in texts for word in text}
+        return [np.fromiter(map(_hash, text), dtype=np.int64, count=len(text)) for text in texts]
 
 
 @lru_cache(maxsize=1 << 18)
-def _hashed(term: str) -> int:
+def _hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=8).digest()) >> (64 - HASH_BITS)
 
 
 def of_kind(numbers: np.ndarray, kind: str) -> np.ndarray:
-    """Numbers of terms of one kind of ``TERM_KINDS``, which no term of another kind has."""
+    """Adds one of ``TERM_KINDS`` to numbers of terms, so that kinds do not share numbers."""
     return np.asarray(numbers | (TERM_KINDS.index(kind) << HASH_BITS))
 
 
@@ -156,7 +156,7 @@ def term_list(numbers: np.ndarray) -> np.ndarray:
 def postings_rows(
     keys: Sequence[int], lists: Mapping[str, Sequence[np.ndarray]], lengths: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[int, int, bytes]]:
-    """The postings of reports of ascending keys: a term, a block of keys, and the reports among these as ``POSTING``.
+    """The postings of reports with ascending keys: term, block of keys, and the reports in this block as ``POSTING``.
 
     ``lists`` are the lists of their terms, and ``lengths`` the numbers of terms of each text, by kind.
     """
@@ -165,8 +165,8 @@ def postings_rows(
         joined = np.concatenate([np.empty(0, dtype=LIST), *lists[kind]])
         docs = np.empty(len(joined), dtype=POSTING)
         docs["key"] = np.repeat(np.asarray(keys, dtype=np.int32), sizes)
-        docs["count"] = joined["count"].clip(max=MOST)
-        docs["length"] = np.repeat(np.asarray(lengths[kind]).clip(max=MOST), sizes)
+        docs["count"] = joined["count"].clip(max=MAX_COUNT)
+        docs["length"] = np.repeat(np.asarray(lengths[kind]).clip(max=MAX_COUNT), sizes)
         order = np.argsort(joined["term"], kind="stable")  # the keys of each term stay ascending
         terms = of_kind(joined["term"][order], kind)
         docs = docs[order]
@@ -183,12 +183,12 @@ def postings_rows(
 
 @dataclass
 class Totals:
-    """Facts about all reports together, which a transaction keeps up to date.
+    """Statistics of all reports, which each transaction updates.
 
     Attributes:
         count: Number of reports.
-        next_key: The lowest key that no report has had.
-        lengths: How many terms of each of ``TERM_KINDS`` all reports have together.
+        next_key: The key of the next new report.
+        lengths: Total number of terms of all reports, for each of ``TERM_KINDS``.
         vector_sum: ``(D,)`` the sum of the vectors as ``whole_numbers``; one 0 before the first report.
         mean_vector: ``(D,)`` see ``FeatureStore.mean_vector``.
         touched: Ids of reports whose groups may have changed.
@@ -202,7 +202,7 @@ class Totals:
     touched: set[str] = field(default_factory=set)
 
     def add(self, sign: int, vectors: np.ndarray, lengths: Iterable[Sequence[int]]) -> None:
-        """Adds some reports to the sums, or takes them out if ``sign`` is -1."""
+        """Adds reports to the sums, or subtracts them if ``sign`` is -1."""
         self.vector_sum = self.vector_sum + sign * whole_numbers(vectors).sum(axis=0)
         added = np.array(list(lengths), dtype=np.int64).reshape(-1, len(TERM_KINDS)).sum(axis=0)
         self.lengths = (np.asarray(self.lengths) + sign * added).tolist()
@@ -213,8 +213,8 @@ class PostgresStore(ReportStore):
 
     Args:
         url: See ``ServerConnections``.
-        create: Whether there may be no index yet.
-        timeout_s: How long to wait for a lock that another process has.
+        create: Whether to accept a database without an index.
+        timeout_s: How long to wait for a lock of another process, in seconds.
 
     Attributes:
         path: The address without the password.
@@ -257,13 +257,13 @@ class PostgresStore(ReportStore):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """A transaction that only reads, and sees the state at its beginning."""
+        """Runs a read-only transaction, which sees the state at its beginning."""
         with self.server.transaction(self._timeout, *BEGIN_READING):
             yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A change by one process at a time; all of it is stored, or nothing."""
+        """Runs a transaction that changes the index; one process at a time."""
         with self.server.transaction(self._timeout, *BEGIN_WRITING):
             self._totals = Totals() if self.is_empty else self.totals()
             try:
@@ -274,7 +274,7 @@ class PostgresStore(ReportStore):
 
     @contextmanager
     def sole_builder(self) -> Iterator[None]:
-        """Held while a corpus is stored: two at once would leave reports of both. Raises ValueError if it is held."""
+        """A lock for storing a corpus: two at once would leave reports of both. Raises ValueError if it is held."""
         with self.server.connection() as connection:
             ((is_free,),) = connection.execute("SELECT pg_try_advisory_lock(%s)", [CORPUS]).fetchall()
             if not is_free:
@@ -299,7 +299,7 @@ class PostgresStore(ReportStore):
         return bool(self.server.query("SELECT to_regclass('nearest') IS NOT NULL")[0][0])
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement, in the transaction of this thread or in one of its own that only reads."""
+        """The rows of a statement, in the transaction of this thread or in a separate read-only one."""
         with self.snapshot():
             return self.server.query(statement.replace("?", "%s"), *values)
 
@@ -312,7 +312,7 @@ class PostgresStore(ReportStore):
         return storable(item)
 
     def touch(self, ids: Iterable[str]) -> None:
-        """Notes reports whose groups may change, for the end of the transaction."""
+        """Records reports whose groups are updated at the end of the transaction."""
         self._changing().touched |= set(ids)
 
     def count(self) -> int:
@@ -366,12 +366,12 @@ class PostgresStore(ReportStore):
         self._totals = Totals(touched=touched)
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """Adds reports with their vectors, each ``(D,)``, at the end; one with a stored id replaces it in its place."""
+        """Appends reports with their vectors, each ``(D,)``; one with a stored id replaces that report in place."""
         for start in range(0, len(reports), WRITTEN_AT_ONCE):
-            part = slice(start, start + WRITTEN_AT_ONCE)
-            self._write_part(reports[part], vectors[part])
+            batch = slice(start, start + WRITTEN_AT_ONCE)
+            self._write_batch(reports[batch], vectors[batch])
 
-    def _write_part(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
+    def _write_batch(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         totals = self._changing()
         ids = [report.issue_id for report in reports]
         known = dict(self.server.query("SELECT issue_id, key FROM reports WHERE issue_id = ANY(%s)", ids))
@@ -400,7 +400,7 @@ class PostgresStore(ReportStore):
         self.server.copy("vectors", ("int4", "bytea"), zip(keys, sent, strict=True))
         postings = postings_rows(keys, lists, lengths)
         if known or totals.next_key % BLOCK:
-            # Some of their blocks may have other reports.
+            # Some of their blocks may already have rows with other reports.
             self.server.query("CREATE TEMPORARY TABLE fresh_postings (LIKE postings) ON COMMIT DROP")
             self.server.copy("fresh_postings", POSTING_TYPES, postings)
             self.server.query(ADD_POSTINGS)
@@ -435,7 +435,7 @@ class PostgresStore(ReportStore):
         self.touch((*columns[0], *columns[1]))
 
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
+        """Updates the fields of stored reports that are not encoded: addresses and dates of resolution."""
         given = list(reports)
         days = map(_or_none, days_of(as_table(given)["resolved_at"]).tolist())
         update = "UPDATE reports SET url = %s, resolved_at = %s, resolved = %s WHERE issue_id = %s"
@@ -443,7 +443,7 @@ class PostgresStore(ReportStore):
             self.server.query(update, report.url, written_date(report.resolved_at), day, report.issue_id)
 
     def tidy(self) -> None:
-        """Frees the space of what was deleted, and tells the planner how large the tables are."""
+        """Frees the space of deleted rows, and updates the statistics of the query planner."""
         with self.server.connection() as connection:
             for name in ("reports", "vectors", "postings", "links", "holes"):
                 connection.execute(f"VACUUM (ANALYZE) {NAME}.{name}")
@@ -453,33 +453,33 @@ class PostgresStore(ReportStore):
         return self._totals
 
     def _remove(self, keys: list[int]) -> None:
-        """Deletes the rows of some reports, and takes them out of all totals."""
+        """Deletes the rows of reports, and subtracts them from the totals."""
         query = self.server.query
         select = f"SELECT lengths, vector, {LISTS} FROM reports JOIN vectors USING (key) WHERE key = ANY(%s)"
-        taken = "DELETE FROM postings USING unnest(%s::bigint[], %s::int[]) AS old (term, block)"
-        taken += " WHERE postings.term = old.term AND postings.block = old.block RETURNING postings.*"
+        delete = "DELETE FROM postings USING unnest(%s::bigint[], %s::int[]) AS old (term, block)"
+        delete += " WHERE postings.term = old.term AND postings.block = old.block RETURNING postings.*"
         for start in range(0, len(keys), REMOVED_AT_ONCE):
-            gone = keys[start : start + REMOVED_AT_ONCE]
-            rows = query(select, gone)
+            batch = keys[start : start + REMOVED_AT_ONCE]
+            rows = query(select, batch)
             lists = [
                 of_kind(np.frombuffer(b"".join(row[2 + number] for row in rows), dtype=LIST)["term"], kind)
                 for number, kind in enumerate(TERM_KINDS)
             ]
-            terms, blocks = np.meshgrid(np.unique(np.concatenate(lists)), np.unique(np.array(gone) // BLOCK))
+            terms, blocks = np.meshgrid(np.unique(np.concatenate(lists)), np.unique(np.array(batch) // BLOCK))
             kept = []
-            for term, block, docs in query(taken, terms.ravel().tolist(), blocks.ravel().tolist()):
+            for term, block, docs in query(delete, terms.ravel().tolist(), blocks.ravel().tolist()):
                 postings = np.frombuffer(docs, dtype=POSTING)
-                rest = postings[~np.isin(postings["key"], gone)]
+                rest = postings[~np.isin(postings["key"], batch)]
                 if len(rest):
                     kept.append((term, block, rest.tobytes()))
             self.server.copy("postings", POSTING_TYPES, kept)
             self._changing().add(-1, read_vectors([row[1] for row in rows]), [row[0] for row in rows])
-            self._changing().count -= len(gone)
+            self._changing().count -= len(batch)
             for table in ("reports", "vectors"):
-                query(f"DELETE FROM {table} WHERE key = ANY(%s)", gone)
+                query(f"DELETE FROM {table} WHERE key = ANY(%s)", batch)
 
     def _finish(self, totals: Totals) -> None:
-        """Brings groups, the mean vector and totals up to date, at the end of a transaction."""
+        """Updates groups, the mean vector and totals at the end of a transaction."""
         query = self.server.query
         self._regroup(totals.touched)
         steps = totals.count // MEAN_STEP
@@ -494,11 +494,11 @@ class PostgresStore(ReportStore):
         dim = len(totals.vector_sum)
         if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM and not self.has_nearest():
             query(NEAREST.format(dim=dim))
-        # Searches that are under way end first; those that begin meanwhile wait for the new tables.
+        # Running searches end first; those that begin meanwhile wait for the new tables.
         query(f"DROP SCHEMA IF EXISTS {FORMER} CASCADE")
 
     def _regroup(self, touched: set[str]) -> None:
-        """Writes the groups of some reports: the lowest key of those that links connect, through deleted ones too."""
+        """Writes the groups of reports: the lowest key among those that links connect, also through deleted reports."""
         links = self.server.query(LINKED, list(touched))
         names = list(touched.union(chain.from_iterable(links)))
         position_of = {name: position for position, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""The tables of reports, links and facts of an index, as far as a file and a server have them alike."""
+"""The tables of reports, links and facts of an index that a file and a server have in common."""
 
 import json
 from abc import ABC, abstractmethod
@@ -18,24 +18,24 @@ from gedbd.io.sqlite_file import MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import words
 from gedbd.retrieval.reports.feature_store import days_of
 
-Link = tuple[str, str, str]  # a report, its duplicate, and who says so
+Link = tuple[str, str, str]  # a report, its duplicate, and the source
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
 MAX_REPORTS = 1_000  # that are read at once with their texts
-CHUNK_BYTES = 1 << 26  # of the weights: databases bound the size of a value
+CHUNK_BYTES = 1 << 26  # of the weights: databases limit the size of a value
 CURE = "restore it from a copy, or delete it and build it again with gedbd index"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
 
 
 class Version(NamedTuple):
-    """What tells whether a stored report is up to date: its content hash, and the fields that this leaves out."""
+    """The version of a stored report: its content hash, and the fields that the hash leaves out."""
 
     content: str
     url: str
     resolved_at: str | None
 
     def has_rest_of(self, report: Report) -> bool:
-        """Whether the fields that the content hash leaves out are those of a report."""
+        """Whether the fields that the content hash leaves out equal those of a report."""
         return (self.url, self.resolved_at) == (report.url, written_date(report.resolved_at))
 
 
@@ -46,7 +46,7 @@ class ReportStore(ABC):
     store cannot be used.
 
     Attributes:
-        path: What messages call it.
+        path: Name of the store in messages.
     """
 
     path: Path | str
@@ -67,11 +67,11 @@ class ReportStore(ABC):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """Several statements that see one state."""
+        """Runs several statements that see one state."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
-        """Several statements, of which all take effect or none."""
+        """Runs several statements, of which all take effect or none."""
 
     @abstractmethod
     def clear_model(self) -> None:
@@ -79,11 +79,11 @@ class ReportStore(ABC):
 
     @abstractmethod
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
-        """Adds reports with their vectors, each ``(D,)``, at the end; one with a stored id replaces it in its place."""
+        """Appends reports with their vectors, each ``(D,)``; one with a stored id replaces that report in place."""
 
     @abstractmethod
     def write_not_encoded(self, reports: Iterable[Report]) -> None:
-        """Replaces what is not encoded of stored reports: their addresses and dates of resolution."""
+        """Updates the fields of stored reports that are not encoded: addresses and dates of resolution."""
 
     @abstractmethod
     def write_links(self, links: Iterable[Link]) -> None:
@@ -95,7 +95,7 @@ class ReportStore(ABC):
 
     @abstractmethod
     def forget(self, ids: Sequence[str]) -> list[str]:
-        """Erases all that came from some reports, stored or not, in a transaction of its own; see ``erase``."""
+        """Erases everything derived from reports, stored or not, in a separate transaction; see ``erase``."""
 
     def storable(self, item: ReportOrFilters) -> ReportOrFilters:
         """A report, or filters of reports, with texts that the store can hold."""
@@ -109,7 +109,7 @@ class ReportStore(ABC):
         return dict(self.query("SELECT name, value FROM about"))
 
     def fact(self, name: str) -> str:
-        """One of these facts; empty if the index does not have it."""
+        """A fact of ``about``; empty if the index does not have it."""
         return next((value for (value,) in self.query("SELECT value FROM about WHERE name = ?", name)), "")
 
     def weights(self) -> bytes:
@@ -146,7 +146,7 @@ class ReportStore(ABC):
         return dict(self.select(f"SELECT issue_id, url FROM reports WHERE url != '' AND issue_id IN {MARKS}", ids))
 
     def components_like(self, name: str, limit: int) -> list[str]:
-        """Components of stored reports: those whose name contains a text, then the others, most common first."""
+        """Components of stored reports: those that contain ``name``, then the others, most common first."""
         query = (
             "SELECT component FROM reports WHERE component != '' GROUP BY component"
             " ORDER BY replace(lower(component), lower(?), '') = lower(component), count(*) DESC, component LIMIT ?"
@@ -172,7 +172,7 @@ class ReportStore(ABC):
         self.touch(chain.from_iterable(self.query(drop, len(source), source)))
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
-        """Deletes the links between two reports in both directions, of one source or all; returns if there were any."""
+        """Deletes the links of two reports in both directions, of one source or all; returns whether there were any."""
         drop = "DELETE FROM links WHERE report = ? AND duplicate = ? AND source = coalesce(?, source) RETURNING 1"
         self.touch((report, duplicate))
         one_way = self.query(drop, report, duplicate, source)
@@ -181,7 +181,7 @@ class ReportStore(ABC):
     def erase(self, ids: Sequence[str]) -> list[str]:
         """Deletes reports with their links, in a transaction; returns the ids of those that were not stored.
 
-        Instead, the reports that one was linked to are linked to the first of them, and stay duplicates of each other.
+        The reports that an erased one was linked to are linked to the first of them, and stay duplicates of each other.
         """
         stored = self.reports(ids)
         for report in stored.values():

@@ -49,22 +49,22 @@ LoadModel = Callable[[ReportStore], tuple[EncodeReports, TriageModel]]
 
 
 class ReportEncoder:
-    """Encodes the texts of reports. Threads that call it take turns, as tokenizers and backends need that."""
+    """Encodes the texts of reports, for one thread at a time, as tokenizers and backends require."""
 
     def __init__(self, encoder: "LoadedEncoder | QueryEncoder | GivenEncoder", text: Text) -> None:
         self.encoder = encoder
         self.text = text
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def __call__(self, reports: pd.DataFrame) -> np.ndarray:
         """``(B, D)`` unit rows of B rows of a corpus. B is small: all are encoded in one batch."""
-        with self._turn:
+        with self._lock:
             texts, _ = self.text(reports, self.encoder.tokenizer, self.encoder.text_tokens)
             return self.encoder.encode(texts, kind="query")
 
 
 class BatchingEncoder:
-    """Encodes the reports of several threads in shared batches, in a thread of its own: all that wait at once.
+    """Encodes the reports of several threads in a separate thread, all waiting ones in one batch.
 
     An encoder uses every core for a single text, but not well: eight texts take less than eight times the time.
     """
@@ -77,12 +77,12 @@ class BatchingEncoder:
 
     def __call__(self, report: pd.DataFrame) -> Future[np.ndarray]:
         """Starts to encode one report; the result is its ``(D,)`` vector."""
-        answer: Future[np.ndarray] = Future()
+        future: Future[np.ndarray] = Future()
         with self._list_lock:
-            self._waiting.append((report, answer))
-        # One call for each report: those whose report an earlier call encodes find nothing to do.
+            self._waiting.append((report, future))
+        # One call per report; if an earlier call has encoded the report, it does nothing.
         self._thread.submit(self._encode_waiting)
-        return answer
+        return future
 
     def _encode_waiting(self) -> None:
         with self._list_lock:
@@ -95,19 +95,19 @@ class BatchingEncoder:
             # One report alone is not copied: pandas takes half a millisecond for it.
             vectors = self.encode(pd.concat(reports, ignore_index=True) if len(reports) > 1 else reports[0])
         except Exception as error:  # each thread that waits gets the error
-            for _, answer in batch:
-                answer.set_exception(error)
+            for _, future in batch:
+                future.set_exception(error)
             return
-        for (_, answer), vector in zip(batch, vectors, strict=True):
-            answer.set_result(vector)
+        for (_, future), vector in zip(batch, vectors, strict=True):
+            future.set_result(vector)
 
 
 class LoadedModel(NamedTuple):
     """The model of an index in this process.
 
-    ``key`` identifies it, ``name`` is the tracker's. ``encode`` gives the vectors ``(B, D)`` of B reports as the stored
-    ones were encoded; ``encode_one`` starts to encode one report, for several threads. ``matching`` was learned from
-    the tracker's history.
+    ``key`` is the hash of the model, ``name`` the name of the tracker. ``encode`` returns the vectors ``(B, D)`` of B
+    reports, encoded like the stored ones; ``encode_one`` starts to encode one report, for several threads. ``matching``
+    is learned from the tracker's history.
     """
 
     key: str
@@ -175,15 +175,15 @@ def load_model(
     given: GivenEncoder | None = None,
     read_only: bool = False,
 ) -> tuple[ReportEncoder, TriageModel]:
-    """The encoder and the model that an index holds.
+    """Loads the encoder and the model of an index.
 
     Args:
         store: The index.
-        source: What messages call it.
-        cache_dir: Where 8-bit models are kept.
-        backend: Encodes queries instead of the backend that has encoded the stored reports.
-        given: The encoder, where the index was built with an object in Python.
-        read_only: Whether a converted encoder that is missing stays so; PyTorch is loaded then.
+        source: Name of the index in messages.
+        cache_dir: Folder of 8-bit models.
+        backend: Backend of queries; None for that of the stored reports.
+        given: The encoder of an index that was built with a Python object.
+        read_only: Whether to load PyTorch instead of writing a missing converted encoder.
 
     Raises:
         ValueError: If a part of the model is missing, damaged or of another version, or an argument does not fit.
@@ -224,12 +224,12 @@ def load_model(
     if isinstance(text, FieldTemplate):
         text.captions = None  # the images of a new report have no captions yet
     encoder.calibration = fitted(store.path, about, "calibration") if encoder.backend.calibrated else None
-    encoder.prepare()  # what the backend refuses is reported when the index is opened, not with the first query
+    encoder.prepare()  # reports errors of the backend when the index is opened, not at the first query
     return ReportEncoder(encoder, text), matching
 
 
 def load_encoder(settings: DictConfig, weights: bytes, **options: Any) -> "LoadedEncoder":
-    """The encoder of some settings with the weights that ``torch.save`` wrote, if there are any."""
+    """Loads the encoder of ``settings`` with the weights that ``torch.save`` wrote, if there are any."""
     encoder: LoadedEncoder = instantiate(settings.encoder, backend=instantiate(settings.backend), **options)
     if weights:
         encoder.load_weights(io.BytesIO(weights))
@@ -237,7 +237,7 @@ def load_encoder(settings: DictConfig, weights: bytes, **options: Any) -> "Loade
 
 
 def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
-    """Where the converted encoder of queries is kept: beside a file, or in the cache for each model of a server."""
+    """The folder of the converted query encoder: beside an index file, or in the cache for a model on a server."""
     if isinstance(store.path, Path):
         return store.path.parent / QUERY_ENCODERS
     return Path(cache_dir).expanduser() / QUERY_ENCODERS / store.about()["model"]
@@ -246,7 +246,7 @@ def encoder_folder(store: ReportStore, cache_dir: str) -> Path:
 def query_encoder(
     backend: DictConfig, folder: Path, model: str, load: Callable[[], "LoadedEncoder"], read_only: bool = False
 ) -> "QueryEncoder | LoadedEncoder":
-    """The encoder of queries: the converted one in a folder where OpenVINO runs it, else the one that ``load`` gives.
+    """The query encoder: the converted one in ``folder`` if OpenVINO can run it, else the result of ``load``.
 
     ``model`` identifies the model of the index; see ``encoder_folder`` and ``stored_query_encoder``.
     """
@@ -261,9 +261,9 @@ def query_encoder(
     return encoder
 
 
-def _check_backend(stored: DictConfig, asked: DictConfig) -> None:
+def _check_backend(stored: DictConfig, requested: DictConfig) -> None:
     """Raises ValueError if vectors of two backends differ by more than rounding."""
-    precisions = [backend.get("precision", EXACT) for backend in (stored, asked)]
+    precisions = [backend.get("precision", EXACT) for backend in (stored, requested)]
     if precisions != [EXACT, EXACT] and precisions[0] != precisions[1]:
         raise ValueError(
             f"backend: the stored reports were encoded in {precisions[0]}, so queries in {precisions[1]} cannot be"

@@ -103,7 +103,7 @@ def test_what_changes_while_a_list_is_read_is_not_lost(any_tracker, tmp_path, ma
     found, _ = fetched(tmp_path / "out")
     assert {row[records.key] for row in rows} <= set(found)
     if name in {"jira", "gitlab"}:
-        assert "deleted or moved away meanwhile" in capsys.readouterr().out
+        assert "deleted or moved during the fetch" in capsys.readouterr().out
     assert "issues" in told
 
 

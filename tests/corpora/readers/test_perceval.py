@@ -59,7 +59,7 @@ def document(folder: Path, backend: str = "redmine", **data: object) -> Path:
 @pytest.mark.parametrize(
     ("backend", "data", "message"),
     [
-        ("trac", {"id": 1}, "record 1: documents of Perceval's backend 'trac' are not known; those of bugzilla, "),
+        ("trac", {"id": 1}, "record 1: Perceval's backend 'trac' is not supported: choose from bugzilla, "),
         ("redmine", {"subject": "a"}, "record 1: the document has no id"),
         ("redmine", {"id": 1}, "record 1: the document has no title"),
         ("redmine", {"id": 1, "subject": "a", "created_on": "soon"}, "record 1: created_at: unreadable date 'soon'"),
@@ -83,7 +83,7 @@ def test_another_backend_needs_no_code(tmp_path):
     [
         ({"id": "id"}, r"dataset\.backends\.trac\.title= is required"),
         ({"id": "id", "title": "a", "titel": "a"}, r"dataset\.backends\.trac\.titel is unknown: choose from title"),
-        ({"id": "id[", "title": "a"}, r"dataset\.backends\.trac\.id=id\[ is no JMESPath expression"),
+        ({"id": "id[", "title": "a"}, r"dataset\.backends\.trac\.id=id\[ is not a JMESPath expression"),
     ],
 )
 def test_a_wrong_map_is_refused(tmp_path, fields, message):

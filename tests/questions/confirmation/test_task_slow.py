@@ -63,7 +63,7 @@ def test_a_run_leaves_tables_and_a_page(run):
     assert row["rmse_difference_high"] < 0
     page = (run / "report.html").read_text()
     assert "Longest waits first" in page
-    assert "Beside the paper" in page
+    assert "Comparison with the paper" in page
     assert {"rho_by_method.png", "importance_gradient_boosting_pair.png"} <= {
         file.name for file in (run / "figures").iterdir()
     }

@@ -179,7 +179,7 @@ def test_a_replay_without_a_right_match_is_told():
     reports, vectors = some_reports(4, 40)
     corpus = Corpus.of_table("small", reports, group_of(4, 40))
     table = learn(corpus, np.repeat([0, 1, 2], [20, 10, 10]), {TEST: vectors}, 40, QUICK).replayed
-    with pytest.raises(ValueError, match="too few best matches of the training and validation parts are right"):
+    with pytest.raises(ValueError, match="too few best matches of the training and validation splits are right"):
         learn_probability(table.assign(right=False), RANKER, 0)
 
 

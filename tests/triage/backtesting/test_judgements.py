@@ -119,9 +119,7 @@ def test_the_verdicts_of_two_people_are_joined_with_their_agreement(tmp_path):
     # 3 of 4 agree; by chance 1/2 * 1/4 + 1/2 * 1/2 + 0 * 1/4 = 3/8 would: kappa (3/4 - 3/8) / (5/8).
     assert "(75%, kappa 0.60); on 1" in joined(first, unsure).warnings[0]
     alone = read_judgements(write(tmp_path, f"{HEAD}9,0,accept,\n", "c.csv"))
-    assert joined(first, alone).warnings == (
-        "a.csv and c.csv have no pair in common: nothing is known of their agreement",
-    )
+    assert joined(first, alone).warnings == ("a.csv and c.csv have no pair in common: their agreement is unknown",)
     assert joined(alone, alone).warnings[0].endswith("(100%); on 0 they disagree, which count as marked")
     with pytest.raises(ValueError, match="holds no verdict"):
         joined(alone, read_judgements(write(tmp_path, f"{HEAD}9,0,reject,\n", "d.csv")))
