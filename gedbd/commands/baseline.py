@@ -14,7 +14,7 @@ from gedbd.io.console import open_console
 @command("baseline")
 @resumable_job
 def main(cfg: DictConfig) -> float:
-    """Fits the baseline on the training pairs, writes a run folder, and returns F1 on the part's pairs."""
+    """Fits the baseline on the training pairs, writes a run folder, and returns F1 on the split's pairs."""
     if cfg.run:
         check_run_folder(Path(cfg.run))
     with gc_paused():

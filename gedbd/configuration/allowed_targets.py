@@ -1,4 +1,4 @@
-"""Which code a configuration from a file may name: only what this package writes there itself.
+"""The code that a configuration read from a file may name: only what gedbd itself writes there.
 
 Run folders, backtests and indexes can come from strangers. Hydra calls what a configuration names under ``_target_``, a
 path such as ``pkg://package/file.csv`` imports that package, and OmegaConf evaluates interpolations such as
@@ -20,13 +20,13 @@ from gedbd.io.console import open_console, print_line
 from gedbd.io.files import CONF_DIR, IN_PACKAGE
 
 VARIABLE = "GEDBD_ALLOWED_TARGETS"  # environment variable with further names, separated by commas
-NAMED = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
-# A further target that gedbd saves: the function that refuses an encoder that was a Python object.
-SAVED = {"encoder": ("gedbd.encoders.given_encoder.refuse_given",)}
+TARGET_OR_PACKAGE = re.compile(rf"_target_:\s*['\"]?([\w.]+)|({IN_PACKAGE}\S+)")
+# gedbd also saves this target: the function that refuses encoders that were passed as Python objects.
+SAVED_TARGETS = {"encoder": ("gedbd.encoders.given_encoder.refuse_given",)}
 LOADER = "gedbd.encoders.loaded_encoder.load_encoder"
-CORPUS = "dataset"  # only ``gedbd download`` contacts its base_url, and that command reads no run
+CORPUS_SECTION = "dataset"  # only ``gedbd download`` contacts its base_url, and that command reads no run
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# Files and groups of conf/ that name the factories of a section, if not the group of the same name.
+# Section -> files and groups of conf/ that name its factories; other sections use the group of the same name.
 SOURCES = {
     "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
     "batches": ("pairs",),
@@ -50,18 +50,18 @@ def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> No
         ValueError: If the options are not a dictionary, hold an interpolation, or name other code; names the option.
     """
     check_plain(options, source)
-    named = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
+    from_environment = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
     for path, value, _ in _entries(options):
         key = _dotted(path)
-        allowed = _targets_of(str(path[0])) | also | named
-        # A target must be a text: a list or a dictionary is refused.
+        allowed = _targets_of(str(path[0])) | also | from_environment
+        # A target must be a string: lists and dictionaries are refused.
         if _names_code(path, value) and not (isinstance(value, str) and value in allowed):
             raise ValueError(
                 f"{source}: {key}={value} is not run, because a file may only name targets that conf/ has for"
                 f" {path[0]}; if you trust it, set {VARIABLE}={value}"
             )
-        if path[-1] == "_args_":  # gedbd names all arguments, so that what a file must not set can be found
-            raise ValueError(f"{source}: {key} is not run, because a file may only set arguments by their names")
+        if path[-1] == "_args_":  # gedbd passes all arguments by name, so that forbidden ones can be found
+            raise ValueError(f"{source}: {key} is not run, because a file may only set arguments by name")
 
 
 def check_plain(options: Any, source: str) -> None:
@@ -85,7 +85,7 @@ def keep_local(options: Any, source: str, cache_dir: str | None = None, given: A
     Args:
         options: Plain options, changed in place.
         source: The file, for messages.
-        cache_dir: Folder of caches on this machine; None for the one of ``GEDBD_CACHE``, or the default one.
+        cache_dir: Folder of caches on this machine; None for ``GEDBD_CACHE``, or the default folder.
         given: Options of a command line that continues the run: models that it names are allowed, too, and addresses
             are kept.
 
@@ -127,7 +127,7 @@ def named_addresses(options: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_address(path: tuple[Any, ...], value: Any) -> bool:
-    return value is not None and (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS))
+    return value is not None and (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS_SECTION))
 
 
 def _models(options: Any) -> Iterator[tuple[str, str]]:
@@ -138,20 +138,20 @@ def _models(options: Any) -> Iterator[tuple[str, str]]:
 
 
 def _entries(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
-    """All that nested dictionaries and lists hold: its path, itself, and what holds it."""
-    names: Any = ()
+    """Yields each entry of nested dictionaries and lists: its path, its value, and its container."""
+    keys: Any = ()
     if isinstance(value, dict):
-        names = list(value)
+        keys = list(value)
     elif isinstance(value, list | tuple):
-        names = range(len(value))
-    for name in names:
+        keys = range(len(value))
+    for name in keys:
         path = (*above, name)
         yield path, value[name], value
         yield from _entries(value[name], path)
 
 
 def _dotted(path: tuple[Any, ...]) -> str:
-    """``loss.weights[2]`` of the path ``("loss", "weights", 2)``."""
+    """Joins a path: ``("loss", "weights", 2)`` becomes ``loss.weights[2]``."""
     return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in path).removeprefix(".")
 
 
@@ -164,11 +164,11 @@ def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
         cache_dir: Folder of 8-bit models on this machine; it replaces the one in the settings.
 
     Raises:
-        ValueError: If they are damaged, or name code that a file may not name.
+        ValueError: If the settings are damaged, or name code that a file may not name.
     """
     try:
         plain = json.loads(text)
-        _use_own_caches(plain, cache_dir)  # which may be interpolations
+        _use_own_caches(plain, cache_dir)  # before check_options, as a cache_dir may be an interpolation
         check_options(plain, source)
     except (json.JSONDecodeError, RecursionError) as error:  # nested lists of a damaged file exceed the recursion limit
         raise ValueError(f"{source}: its settings are damaged; build the index again in another folder") from error
@@ -195,14 +195,16 @@ def _names_code(path: tuple[Any, ...], value: Any) -> bool:
 
 @cache
 def _targets_of(section: str) -> frozenset[str]:
-    """The names in ``conf/`` for a section; none if the section, which may come from a file, could be a path."""
+    """The names in ``conf/`` for a section; empty if its name, which may come from a file, could be a path."""
     if not section.isidentifier():
         return frozenset()
-    targets: set[str] = set(SAVED.get(section, ()))
+    targets: set[str] = set(SAVED_TARGETS.get(section, ()))
     for source in SOURCES.get(section, (section,)):
         path = Path(CONF_DIR) / source
         for file in [path] if path.suffix else path.glob("*.yaml"):
-            targets |= {target or package for target, package in NAMED.findall(file.read_text(encoding="utf-8"))}
+            targets |= {
+                target or package for target, package in TARGET_OR_PACKAGE.findall(file.read_text(encoding="utf-8"))
+            }
     return frozenset(targets)
 
 

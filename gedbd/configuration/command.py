@@ -46,13 +46,13 @@ from gedbd.io.locks import LockedError
 # Hydra's own help lists options without their comments.
 HELP_FLAGS = {"-h", "--help"}
 VERSION_FLAG = "--version"
-# It logs a target that cannot be imported in several lines, before ``mistakes_in_one_line`` reports it.
+# It logs several lines about a target that cannot be imported, before ``mistakes_in_one_line`` reports it.
 LOOKUP_LOGGER = "hydra.utils"
-USAGE_STATUS = 2  # of a command line that is refused before the command begins, by the shells' convention
-IN_USE_STATUS = 75  # of a folder that another process holds: EX_TEMPFAIL of sysexits.h, try again later
+USAGE_STATUS = 2  # the command line is refused before the command starts; the shells' convention
+IN_USE_STATUS = 75  # another process holds the folder's lock: EX_TEMPFAIL of sysexits.h, try again later
 INTERRUPTED_STATUS = 130  # after Ctrl-C, by the shells' convention
 TERMINATED_STATUS = 143  # likewise after SIGTERM
-# In an address of a server, which a message may quote from the command line.
+# The password in a server's address, which a message may quote from the command line.
 PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/]*(?=@)|([?&]password=)[^&\s]*")
 JSON_OPTION = re.compile(r"\+{0,2}json=(true|yes|on|1)", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ ReadArguments = Callable[[list[str]], list[str]]
 def options_for_hydra(
     config_name: str, arguments: Sequence[str], read_arguments: ReadArguments = list, value_flags: Sequence[str] = ()
 ) -> list[str]:
-    """The words of a command line as Hydra reads them, step by step.
+    """Turns the words of a command line into options for Hydra.
 
     Raises:
         ValueError: If a word is refused.
@@ -91,7 +91,7 @@ def command(
 
     Args:
         config_name: File in ``conf/`` to start from, without its suffix.
-        read_arguments: Makes options of texts and paths, for a command that takes positional arguments.
+        read_arguments: Turns positional texts and paths into options.
         value_flags: Options that may be written as ``--name value``.
     """
     register_resolvers()
@@ -119,7 +119,7 @@ def command(
                 # What a sweep prints before its first job goes to standard error too.
                 json = bool(json_options) and JSON_OPTION.fullmatch(json_options[-1]) is not None
                 if json and any(flag in sys.argv[1:] for flag in MULTIRUN_FLAGS):
-                    # It is no option of a job: the same sweep goes on with it and without it.
+                    # It is not passed to the jobs: the same sweep continues with or without it.
                     sys.argv[1:] = [word for word in sys.argv[1:] if not JSON_OPTION.fullmatch(word)]
                 with private_files(), json_output(json), own_folders(), deleted_if_empty(new_folders):
                     return hydra_main() if cfg is None else run_once(run_task, cfg)
@@ -130,7 +130,7 @@ def command(
                 return hydra_main(*cfg)
             try:
                 return run_command()
-            except KeyboardInterrupt as interrupt:  # where the command does not say more itself
+            except KeyboardInterrupt as interrupt:  # unless the command itself says more
                 print("interrupted", file=sys.stderr, flush=True)
                 raise SystemExit(exit_status(interrupt)) from None
             except CommandError as error:
@@ -156,8 +156,8 @@ def answer_flags(config_name: str) -> bool:
 
 
 def run_once(task: Task, cfg: DictConfig) -> Any:
-    """Runs a command on options that are composed, as Hydra does after composing them."""
-    OmegaConf.clear_cache(cfg)  # the folder of the run is created now, under the name that is free now
+    """Runs a command on composed options, as Hydra does after it composes them."""
+    OmegaConf.clear_cache(cfg)  # evaluates the run folder's name again: the earlier one may be taken by now
     with open_dict(cfg), initialize_config_dir(CONF_DIR, version_base="1.3"):
         cfg.hydra.mode = RunMode.RUN
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=Callbacks())
@@ -184,7 +184,7 @@ def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iter
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a training as Ctrl-C does."""
+    """SIGTERM, which ends training as Ctrl-C does."""
 
 
 @contextmanager
@@ -193,11 +193,11 @@ def sigterm_as_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, raise_terminated)
+    previous_handler = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def raise_terminated(number: int, frame: FrameType | None) -> None:
@@ -214,8 +214,8 @@ def exit_status(interrupt: KeyboardInterrupt) -> int:
 def deleted_if_empty(new: Sequence[Path]) -> Iterator[None]:
     """Deletes the folder of a run that fails before it writes anything.
 
-    ``new`` are the folder and its parents that did not exist before. The folder that was created in the end may be
-    named after a later second.
+    ``new`` holds the folder and those of its parents that did not exist before. The folder that is then created may
+    have a later time in its name.
     """
     try:
         yield
@@ -237,7 +237,7 @@ def gc_paused() -> Iterator[None]:
     """Pauses the garbage collector while large libraries are imported, which takes a fifth off their import time.
 
     What they create lives as long as the process, so it is frozen: later collections skip it. Only the first call
-    freezes. A later job of a sweep would also freeze garbage of the jobs before it.
+    freezes: a later one would also freeze the garbage of earlier jobs in a sweep.
     """
     gc.disable()
     try:

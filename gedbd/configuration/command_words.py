@@ -1,4 +1,4 @@
-"""What a command line may hold besides options of Hydra: flags, texts, paths, and folders of options.
+"""What a command line may hold besides Hydra options: flags, texts, paths, and config folders.
 
 Each function is a step of ``gedbd.configuration.command.options_for_hydra``: it takes words and returns words, or
 refuses them.
@@ -15,7 +15,7 @@ from gedbd.io.console import is_quiet, open_console, print_line
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
 HYDRA_OPTION = re.compile(r"[~+]{0,2}[A-Za-z_][\w./@-]*=")
 NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
-QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a value that Hydra reads as one, with its blanks
+QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a quoted value, which may hold blanks
 MULTIRUN_FLAGS = ("-m", "--multirun")
 GNU_OPTION = re.compile(r"--([A-Za-z_][\w./@-]*)(=.*)?", re.DOTALL)
 # Hydra's flags; argparse accepts abbreviations of the long ones, and a value right after some of the short ones.
@@ -36,7 +36,7 @@ NAME_FLAGS = ("--config-name", "-cn")
 SEARCHPATH = "hydra.searchpath="
 OUTPUTS = Path("outputs")
 LATEST = "run=latest"
-# The last file of a finished run, and a further one that it has, by what writes the run.
+# Two files that identify a finished run of a kind: the one that is written last, and another one.
 BACKTEST = ("matching.json", "config.yaml")
 LOCATE_BACKTEST = ("ranker.json", "config.yaml")
 TRAINING = ("predictions.parquet", "checkpoints")
@@ -52,7 +52,7 @@ SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
 def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which flags with a value are options.
+    """Turns flags with a value into options for Hydra.
 
     ``["--line", "3", "--out=x"]`` becomes ``["line=3", "out='x'"]`` for the flags ``line`` and ``out``.
 
@@ -74,10 +74,10 @@ def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[st
 
 
 def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
-    """Arguments for Hydra, in which ``--name=value`` is ``name=value``, and ``--json`` is ``json=true``.
+    """Turns ``--name=value`` into ``name=value``, and ``--json`` into ``json=true``.
 
-    Words after ``--``, Hydra's flags and what names no option of the command do not change. ``names`` are the first
-    parts of the names of the command's options.
+    Words after ``--``, Hydra's flags and words that name no option of the command do not change. ``names`` holds the
+    command's groups and top-level options.
 
     Raises:
         ValueError: If a flag names an option without a value, or is ``--json`` and the command has no such option.
@@ -102,7 +102,7 @@ def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
 
 
 def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) -> list[str]:
-    """Arguments for Hydra, in which one option holds the literal text of the command line.
+    """Puts the literal text of a command line into one option for Hydra.
 
     Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
     ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
@@ -155,7 +155,7 @@ def _is_option(word: str, option: str, names: Collection[str]) -> bool:
 
 
 def positional_list(arguments: Sequence[str], option: str) -> list[str]:
-    """Arguments for Hydra, in which one option holds a list of the positional arguments.
+    """Puts the positional arguments into a list in one option for Hydra.
 
     ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``. What is neither
     ``name=value`` nor a flag is positional.
@@ -167,7 +167,7 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
 
 
 def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which the positional arguments are the options that are not given, in their order.
+    """Assigns the positional arguments to the options that are not set, in order.
 
     ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
 
@@ -176,12 +176,12 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
     """
     words = list(arguments)
     check_flags(words)
-    left = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
+    unset = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
     positions = [position for position, word in enumerate(words) if _is_positional(word)]
-    if len(positions) > len(left):
+    if len(positions) > len(unset):
         free = " and ".join(f"{option}=" for option in options)
-        raise ValueError(f"{words[positions[len(left)]]} is one too many: give a value for each of {free}")
-    for option, position in zip(left, positions, strict=False):
+        raise ValueError(f"{words[positions[len(unset)]]} is one too many: give a value for each of {free}")
+    for option, position in zip(unset, positions, strict=False):
         words[position] = f"{option}={quoted_text(words[position])}"
     return words
 
@@ -191,12 +191,12 @@ def _is_positional(word: str) -> bool:
 
 
 def searched_folders(arguments: Sequence[str]) -> list[str]:
-    """Arguments for Hydra, in which each ``--config-dir FOLDER`` is in ``hydra.searchpath=``.
+    """Moves each ``--config-dir FOLDER`` into ``hydra.searchpath=``.
 
-    As an option, the folder is also known where defaults are composed again.
+    Unlike the flag, the option also applies when the defaults are composed again.
 
     Raises:
-        ValueError: If the flag has no folder or one that does not exist, or both are given.
+        ValueError: If the flag has no folder or one that does not exist, or ``hydra.searchpath=`` is set too.
     """
     rest = []
     folders = []
@@ -219,7 +219,7 @@ def searched_folders(arguments: Sequence[str]) -> list[str]:
 
 
 def multirun_first(arguments: Sequence[str]) -> list[str]:
-    """Arguments in which ``-m`` comes first: Hydra refuses flags between options."""
+    """Moves ``-m`` to the front: Hydra refuses flags between options."""
     return sorted(arguments, key=lambda word: word not in MULTIRUN_FLAGS)
 
 
@@ -234,7 +234,7 @@ def check_flags(arguments: Sequence[str]) -> None:
 
 
 def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
-    """Raises ValueError if a flag of Hydra names a configuration that does not exist: Hydra prints its usage."""
+    """Raises ValueError if a Hydra flag names a configuration that does not exist; Hydra would print its usage."""
     following = dict(pairwise(arguments))
     values = {}
     for word in arguments:
@@ -258,13 +258,13 @@ def option_of(word: str) -> str:
 
 
 def section_of(word: str) -> str:
-    """``graph`` for ``graph=knn``, ``graph.pca_dim=5`` and ``+encoder@graph.titles=bert``."""
+    """Section of a word: ``graph`` for ``graph=knn``, ``graph.pca_dim=5`` and ``+encoder@graph.titles=bert``."""
     option = option_of(word)
     return (option.partition("@")[2] or option).partition(".")[0]
 
 
 def quoted_text(text: str) -> str:
-    """A text in quotes, of which Hydra and OmegaConf read no sign."""
+    """Quotes a text, so that Hydra and OmegaConf interpret none of its characters."""
     return f"'{SPECIAL.sub(_escaped, text)}'"
 
 
@@ -274,15 +274,15 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
-    """The words of a command line, in which ``run=latest`` is the newest finished run, which is printed.
+    """Replaces ``run=latest`` by the newest finished run, and prints its folder.
 
     Raises:
         ValueError: If there is no such run in ``outputs/``.
     """
     if LATEST not in words:
         return list(words)
-    (last, other), command = WRITTEN_BY.get(config_name, (TRAINING, "gedbd train"))
-    files = [file for file in OUTPUTS.rglob(last) if (file.parent / other).exists()]
+    (last_file, second_file), command = WRITTEN_BY.get(config_name, (TRAINING, "gedbd train"))
+    files = [file for file in OUTPUTS.rglob(last_file) if (file.parent / second_file).exists()]
     if not files:
         raise ValueError(f"{LATEST}: no finished run of {command} in {OUTPUTS}/ of the current folder")
     folder = max(files, key=lambda file: file.stat().st_mtime).parent

@@ -1,4 +1,4 @@
-"""Error messages of one line: what is wrong, with which option or file, and what to do."""
+"""One-line error messages: what is wrong, with which option or file, and what to do."""
 
 import errno
 import os
@@ -25,10 +25,10 @@ LOADING = re.compile(r"Error loading '(?P<target>.+?)'")
 KEY = re.compile(r"full_key: (\S+)$")
 TRACEBACK = "HYDRA_FULL_ERROR=1 shows where"
 FULL_BYTES = 1 << 20  # a disk with less free space counts as full
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # safetensors and tokenizers report error numbers in words
 CURES = {
-    **dict.fromkeys(FULL, "free some space there"),
+    **dict.fromkeys(DISK_FULL_ERRORS, "free some space there"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "check its permissions"),
     **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "a file has the name of the folder: move the file"),
     errno.EISDIR: "it is a folder: give a file",
@@ -36,9 +36,9 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
-# Words for no choice, where a group has another word.
+# Words that users write to switch a group off, and what to write instead.
 NO_CHOICE = ("none", "null", "false", "off")
-WITHOUT = {
+SWITCH_OFF_HINTS = {
     "callbacks": "callbacks=none switches early stopping off",
     "debug": "leave debug= out for a whole run",
     "experiment": "leave experiment= out for the defaults",
@@ -47,11 +47,11 @@ WITHOUT = {
 # Recognised by name, as importing Lightning takes a second.
 USERS_ERRORS = {"MisconfigurationException", "StoreUnavailable"}
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
-PLACE_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
+OUTPUT_OPTIONS = ("out", "fill", "cache_dir", "data_dir")
 
 
 class CommandError(SystemExit):
-    """The end of a command with one line."""
+    """Ends a command with a one-line message."""
 
     def __init__(self, line: str, folder: Path | None, status: int = 1) -> None:
         super().__init__(line)
@@ -78,10 +78,10 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
     if refused:
         return _unknown_option(refused[1], words, names)
     if first.startswith("Config group override must be"):
-        return _no_text(words) or first
-    several = re.match(r"Ambiguous value for argument '(.+)'", first)
-    if several:
-        return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
+        return _switched_off_group(words) or first
+    ambiguous = re.match(r"Ambiguous value for argument '(.+)'", first)
+    if ambiguous:
+        return f"{ambiguous[1]} has several values: add -m to run each of them, or write a list as [1,2]"
     cause = f" {first_line(error.__cause__)}" if error.__cause__ else ""
     return f"{first}{cause} (in {' '.join(words)})"
 
@@ -107,7 +107,7 @@ def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
         key = first_line(error).rpartition(" ")[2]
         return f"{key}= is required, for example: {key}={EXAMPLES.get(key, '...')}"
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
-        return f"the option {error.full_key} is missing, which this command needs"
+        return f"this command needs the option {error.full_key}, which is missing"
     if isinstance(error, InterpolationResolutionError):
         return f"{error.full_key}: {first_line(error)}"
     if isinstance(error, OSError):
@@ -126,20 +126,20 @@ def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:
-    """The full disk behind a library's error: its cause, or an error number in its message."""
+    """Finds the disk-full error behind a library's error: among its causes, or as an error number in its message."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in FULL:
+        if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS:
             return error
         in_words = RUST_ERROR.search(str(error))
-        if in_words and int(in_words[1]) in FULL:
+        if in_words and int(in_words[1]) in DISK_FULL_ERRORS:
             return OSError(int(in_words[1]), os.strerror(int(in_words[1])))
         error = error.__cause__ or error.__context__
     return None
 
 
 def output_paths(cfg: DictConfig, run_folder: Path | None) -> dict[str, Path]:
-    """Where a command writes, by option."""
-    named = {name: cfg.get(name) for name in PLACE_OPTIONS if not OmegaConf.is_missing(cfg, name)}
+    """Paths that a command writes to, by option."""
+    named = {name: cfg.get(name) for name in OUTPUT_OPTIONS if not OmegaConf.is_missing(cfg, name)}
     outputs = {name: Path(value).expanduser() for name, value in named.items() if isinstance(value, str)}
     folder = {} if run_folder is None else {"hydra.run.dir": run_folder}
     return folder | outputs | {TEMPORARY: Path(tempfile.gettempdir())}
@@ -151,9 +151,9 @@ def os_error_line(error: OSError, outputs: Mapping[str, Path]) -> str:
     Where a disk is full, the error names no file.
     """
     file = error.filename2 or error.filename
-    if error.errno is None or (file is None and error.errno not in FULL):
+    if error.errno is None or (file is None and error.errno not in DISK_FULL_ERRORS):
         return first_line(error)
-    # Without a file the disk is full: the options whose disk it is, or all if none of them is full any more.
+    # No file means a full disk: name the options that write to it, or all if no disk is full any more.
     if file is None:
         existing = {
             option: next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
@@ -182,15 +182,15 @@ def _options_of(path: Path, outputs: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
-    # A choice may hold slashes, as names of models do; Hydra's own groups do as well.
+    # A choice may hold slashes, as model names do; so may the names of Hydra's groups.
     group, _, choice = missing.rpartition("/") if missing.startswith("hydra/") else missing.partition("/")
     choices = [option for option in options if (group, option) not in NOT_CHOICES]
     if not choices:
         return f"{group}={choice}: {missing}.yaml does not exist"
     near = get_close_matches(choice, choices, n=1)
     hints = [f"did you mean {near[0]}?"] if near else []
-    if choice in NO_CHOICE and group in WITHOUT:
-        hints = [f"{WITHOUT[group]}."]
+    if choice in NO_CHOICE and group in SWITCH_OFF_HINTS:
+        hints = [f"{SWITCH_OFF_HINTS[group]}."]
     if group == "encoder":
         hints.append(f"for a folder, or a model of the hub: encoder=bert encoder.model={choice}.")
     own_files = "" if hints or choice in NO_CHOICE else "; files of your own need --config-dir FOLDER"
@@ -198,8 +198,8 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     return " ".join([f"{group}={choice} is unknown: {first}", *(hint[0].upper() + hint[1:] for hint in rest)])
 
 
-def _no_text(words: Sequence[str]) -> str | None:
-    """The message for ``logger=false`` and ``logger=null``, which are no names of files; None without such a word."""
+def _switched_off_group(words: Sequence[str]) -> str | None:
+    """The message for ``logger=false`` and ``logger=null``, which name no file; None without such a word."""
     for word in words:
         group, _, choice = word.partition("=")
         files = Path(CONF_DIR, group).glob("*.yaml")
@@ -209,7 +209,7 @@ def _no_text(words: Sequence[str]) -> str | None:
 
 
 def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> str:
-    """The message, with the option of the same last name, or the most similar one."""
+    """The message for an unknown option; it suggests one with the same last name, or the most similar one."""
     if option in names:  # the names are those of the default choices
         group = option.partition(".")[0]
         chosen = next((word for word in words if word.startswith(f"{group}=")), f"the chosen {group}")
@@ -239,17 +239,17 @@ def creation_line(error: InstantiationException, cause_line: str | None) -> str:
     if cause is None:
         key = KEY.search(str(error))
         return f"{key[1]}: {first_line(error)}" if key else first_line(error)
-    named = CALL.search(str(error))
-    if named is None:
-        return _with_place(error, cause_line) or f"{first_line(error)} {_named(cause)}; {TRACEBACK}"
-    section = f"{named['key']}: " if named["key"] else ""
-    failed = f"{section}{named['target']} fails: {_named(cause)}; {TRACEBACK}"
-    return _refused_argument(named, cause) or _with_place(error, cause_line) or failed
+    call_match = CALL.search(str(error))
+    if call_match is None:
+        return _with_section(error, cause_line) or f"{first_line(error)} {_type_and_message(cause)}; {TRACEBACK}"
+    section = f"{call_match['key']}: " if call_match["key"] else ""
+    failed = f"{section}{call_match['target']} fails: {_type_and_message(cause)}; {TRACEBACK}"
+    return _refused_argument(call_match, cause) or _with_section(error, cause_line) or failed
 
 
 def import_line(option: str, target: str, cause: BaseException | None) -> str:
     """The message for a target that cannot be imported."""
-    if cause is not None and LOADING.match(str(cause)):  # Hydra's error around that of Python
+    if cause is not None and LOADING.match(str(cause)):  # Hydra wraps Python's error
         cause = cause.__cause__
     top = target.partition(".")[0]
     missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
@@ -260,25 +260,25 @@ def import_line(option: str, target: str, cause: BaseException | None) -> str:
     if missing and f"{target}.".startswith(f"{missing}."):  # gedbd.losses has no module gedbd.losses.hinge
         module, _, name = missing.rpartition(".")
         return f"{option}: {module} has no {name}"
-    return f"cannot import {option}: {_named(cause)}"
+    return f"cannot import {option}: {_type_and_message(cause)}"
 
 
-def _refused_argument(named: re.Match[str], cause: BaseException) -> str | None:
+def _refused_argument(call_match: re.Match[str], cause: BaseException) -> str | None:
     """The message for an option that a class refuses, such as one added to Lightning's Trainer."""
-    section = f"{named['key']}." if named["key"] else ""
+    section = f"{call_match['key']}." if call_match["key"] else ""
     unknown = re.search(r"unexpected keyword argument '(.+?)'", str(cause))
     if isinstance(cause, TypeError) and unknown:
-        return f"{section}{unknown[1]}= is not an argument of {named['target']}: leave it out"
+        return f"{section}{unknown[1]}= is not an argument of {call_match['target']}: leave it out"
     missing = re.search(r"missing \d+ required .* arguments?: '(.+?)'", str(cause))
     if isinstance(cause, TypeError) and missing:
-        return f"{section}{missing[1]}= is required by {named['target']}"
-    if named["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
-        return f"{named['key'] or 'trainer'}: {first_line(cause)}"
+        return f"{section}{missing[1]}= is required by {call_match['target']}"
+    if call_match["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
+        return f"{call_match['key'] or 'trainer'}: {first_line(cause)}"
     return None
 
 
-def _with_place(error: InstantiationException, line: str | None) -> str | None:
-    """A message of a reader with the section of its options: ``base_url=`` becomes ``dataset.base_url=``.
+def _with_section(error: InstantiationException, line: str | None) -> str | None:
+    """Adds the section to the options in a reader's message: ``base_url=`` becomes ``dataset.base_url=``.
 
     A section may be nested: ``dataset.reports.path`` in a history.
     """
@@ -288,6 +288,6 @@ def _with_place(error: InstantiationException, line: str | None) -> str | None:
     return re.sub(r"^(?=[a-z_]+=)|(?<![\w/.])dataset\.(?=\w)", f"{section[1]}.", line)
 
 
-def _named(error: BaseException | None) -> str:
+def _type_and_message(error: BaseException | None) -> str:
     """An error's type and message."""
     return f"{type(error).__name__}: {first_line(error)}"

@@ -27,7 +27,7 @@ FLAG_LINES = (
     "-h, --help      print this help",
     "--version       print the version",
 )
-EXAMPLE = "gedbd "  # how the comment lines that are examples begin
+EXAMPLE = "gedbd "  # prefix of the comment lines that are examples
 COMMAND = re.compile(r"(?:# |: )gedbd ([\w-]+)")
 LINE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?:(?:^|\s)\s*# (?P<comment>.*))?$")
 MORE = re.compile(r"^ +# (?P<comment>.*)$")
@@ -36,7 +36,7 @@ FALLBACK = re.compile(r"\$\{oc\.(?:select|env):[\w.]+,'?([^'}]*)'?\}")
 
 @dataclass
 class Option:
-    """An option of a command, or a section of options, which has no value, and its comment."""
+    """An option of a command and its comment; a section of options has no value."""
 
     name: str
     value: str
@@ -83,7 +83,7 @@ def command_help(name: str) -> str:
 
 @cache
 def option_words(name: str) -> frozenset[str]:
-    """The first parts of the names of a command's options, and its groups: ``dataset`` of ``dataset.path``."""
+    """Names of a command's groups and top-level options: ``dataset`` for ``dataset.path``."""
     command = read_command(name)
     return frozenset([*command.groups, *(option.name.partition(".")[0] for option in command.options)])
 
@@ -130,7 +130,7 @@ def top_comment(lines: list[str]) -> Iterator[str]:
 def options_of(lines: list[str], max_depth: int = MAX_DEPTH) -> list[Option]:
     """The options of a file with their comments.
 
-    A section at ``max_depth`` is named; options in deeper ones are left out.
+    A section at ``max_depth`` is listed without its options.
     """
     options: list[Option] = []
     above: list[str] = []
@@ -178,7 +178,7 @@ def first_sentence(text: str) -> str:
 
 
 def _entry(name: str, text: str, width: int) -> list[str]:
-    """``name`` and, next to it or below it, ``text``."""
+    """Lines with ``name`` and the wrapped ``text`` beside it, or below it if the name is long."""
     wrapped = textwrap.wrap(text, WIDTH - width - 4) or [""]
     indent = " " * (width + 4)
     if len(name) > width:

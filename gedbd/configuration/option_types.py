@@ -43,19 +43,19 @@ PATHS = (
     "text.captions",
     "verdicts",
 )
-# Options of Lightning's Trainer that gedbd sets itself, and that it cannot follow.
+# Arguments of Lightning's Trainer that gedbd sets itself or does not support.
 REFUSED = {
     "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
     "logger": "choose logger=[wandb,tensorboard], or add +logger.NAME={_target_: package.Class}",
     "default_root_dir": "set the run folder by hydra.run.dir=",
-    "use_distributed_sampler": "batch samplers share out the batches of several processes themselves",
-    "num_sanity_val_steps": "the threshold would be chosen on a part of the pairs; debug=fdr is a quick check",
+    "use_distributed_sampler": "the batch samplers distribute batches over processes themselves",
+    "num_sanity_val_steps": "the threshold would be chosen on only some of the pairs; debug=fdr is a quick check",
     "fast_dev_run": "evaluation needs the vectors of all reports; choose debug=fdr",
     "overfit_batches": "evaluation needs the vectors of all reports; choose debug=overfit",
-    "enable_checkpointing": "the best checkpoint is tested",
-    "barebones": "the best checkpoint is tested",
+    "enable_checkpointing": "gedbd tests the best checkpoint",
+    "barebones": "gedbd tests the best checkpoint",
 }
-UNUSED: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
+UNUSED: dict[str, tuple[Any, ...]] = {  # values that change nothing
     "num_sanity_val_steps": (0,),
     "fast_dev_run": (False,),
     "overfit_batches": (0,),
@@ -72,7 +72,7 @@ class Bounds(NamedTuple):
 
     low: float = -math.inf  # the lowest number
     high: float = math.inf  # the highest number
-    whole: bool = False  # whether they are whole numbers
+    whole: bool = False  # whether only whole numbers are allowed
     above: bool = False  # whether ``low`` itself is excluded
     below: bool = False  # whether ``high`` itself is excluded
 
@@ -84,10 +84,10 @@ class Bounds(NamedTuple):
         too_high = value > self.high or (self.below and value == self.high)
         if not (too_low or too_high):
             return None
-        ends = [] if self.low == -math.inf else [f"above {self.low:g}" if self.above else f"{self.low:g} or more"]
+        limits = [] if self.low == -math.inf else [f"above {self.low:g}" if self.above else f"{self.low:g} or more"]
         if self.high < math.inf:
-            ends.append(f"below {self.high:g}" if self.below else f"at most {self.high:g}")
-        return " and ".join(ends)
+            limits.append(f"below {self.high:g}" if self.below else f"at most {self.high:g}")
+        return " and ".join(limits)
 
 
 # The options with bounds, section by section.
@@ -118,7 +118,7 @@ OPTIONS: dict[Bounds, str] = {
     Bounds(0, 65535, whole=True): "port",
     Bounds(0, 50, whole=True): "top_commits",
     Bounds(1, 50, whole=True): "top_k",
-    Bounds(1678, 2261, whole=True): "split.year",  # what timestamps of pandas can hold
+    Bounds(1678, 2261, whole=True): "split.year",  # the range of pandas timestamps
     Bounds(0): """
         graph.rule.power optimizer.head_lr optimizer.lr optimizer.weight_decay pairs.negatives_in_evaluation
         pairs.negatives_per_positive task.model.settings.bank_level task.model.settings.feature_level
@@ -141,7 +141,7 @@ OPTIONS: dict[Bounds, str] = {
         task.shares.nodes task.shares.tokens task.val_share webhook.target_precision
     """,
     Bounds(-1, 1): "ranking.protocols.candidate_sets.min_cosine task.alpha",
-    Bounds(0.01, 100): "tags.p tags.q",  # beyond it nearly all of the proposed steps would be rejected
+    Bounds(0.01, 100): "tags.p tags.q",  # beyond these nearly all proposed steps would be rejected
     Bounds(0, 36_500, above=True): "ranking.window_days split.val_days",
 }
 BOUNDS = {name: bounds for bounds, names in OPTIONS.items() for name in names.split()}
@@ -163,7 +163,7 @@ def dotted_names(options: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
-    """Compares options with their defaults.
+    """Compares the types of options with those of their defaults.
 
     ``defaults`` are composed without the values of the command line.
 
@@ -178,7 +178,7 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
 
 
 def check_values(cfg: DictConfig) -> None:
-    """Checks the numbers of ``BOUNDS`` and the paths of ``PATHS`` that the command has; null has no bounds.
+    """Checks the numbers of ``BOUNDS`` and the paths of ``PATHS`` that the command has; null is always valid.
 
     Raises:
         ValueError: If a value is not a number within its bounds, or not a path.
@@ -284,7 +284,7 @@ def unknown_trainer_option(word: str, names: Sequence[str]) -> str:
 
 
 def check_whole_evaluation(trainer: DictConfig) -> None:
-    """Raises ValueError if a part of the validation or test batches is left out, where all reports are ranked."""
+    """Raises ValueError if some validation or test batches are left out: evaluation ranks all reports."""
     for name in ("limit_val_batches", "limit_test_batches"):
         value = trainer.get(name)
         # Of Lightning's two meanings, 1.0 is all batches, and 1 is one batch.
@@ -296,7 +296,7 @@ def check_whole_evaluation(trainer: DictConfig) -> None:
 
 
 def check_trainer(trainer: DictConfig) -> None:
-    """Raises ValueError if the options of ``conf/trainer`` ask for what a run cannot do."""
+    """Raises ValueError if an option of ``conf/trainer`` asks for something that gedbd does not support."""
     for name, instead in REFUSED.items():
         if name in trainer and trainer[name] not in UNUSED.get(name, ()):
             raise ValueError(f"trainer.{name}= cannot be set: {instead}")
@@ -306,5 +306,5 @@ def check_trainer(trainer: DictConfig) -> None:
     every, epochs = trainer.get("check_val_every_n_epoch", 1), trainer.max_epochs
     if every is None or 0 < epochs < every:
         raise ValueError(
-            f"trainer.check_val_every_n_epoch={every}: no epoch of {epochs} is validated, so there is no best one"
+            f"trainer.check_val_every_n_epoch={every}: no epoch of {epochs} is validated, so there is no best epoch"
         )

@@ -1,8 +1,8 @@
 """Checks a command line before Hydra creates a folder and before a command imports anything large.
 
 Hydra reports an unknown option in several lines, and accepts any value: ``optimizer.lr=abc`` fails in PyTorch, after
-the corpus was read. Values are compared with the defaults, which are composed with the choices of groups and folders of
-options alone (``encoder=tiny``).
+the corpus was read. Values are compared with defaults that are composed from group choices (``encoder=tiny``) and
+config folders alone.
 
 The configuration computes some values here: the folder of a new run or sweep, one per command for all its processes,
 and the precision of this machine.
@@ -33,12 +33,12 @@ from gedbd.io.files import CONF_DIR, IN_PACKAGE, corpus_name
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 SWEEPS = "outputs/sweeps"
-PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # options of Hydra that a single run needs no more of Hydra for
+PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # Hydra options that a single run handles without hydra.main
 PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
-REPLACED_BY_STORE = ("out", "index")  # options that name an index in a folder, with store= on a server
+REPLACED_BY_STORE = ("out", "index")  # options for an index in a folder; with store= the index is on a server
 PROBE = b"\0" * (1 << 16)
 
-# The folder created for the running command, by its parent. None: no command is running, so none is created.
+# Parent -> folder that the running command created in it; None while no command is running.
 _created: dict[Path, Path] | None = None
 
 
@@ -48,8 +48,8 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
     A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
 
     Returns:
-        The options of a single run with Hydra's own, None where Hydra has more to do, such as a sweep; and the folder
-        that a single run will create, and its parents that do not exist yet.
+        The options of a single run with Hydra's own, or None if Hydra has more to do, such as a sweep; and the folders
+        that a single run will create.
 
     Raises:
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
@@ -99,7 +99,7 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
 def check_folder(folder: Path, option: str) -> None:
     """Writes and deletes a temporary file in a folder, or in its nearest existing parent.
 
-    Messages name it by ``option``.
+    Messages name the folder by ``option``.
 
     Raises:
         ValueError: If a file is in the way, or nothing can be written there.
@@ -121,7 +121,7 @@ def check_folder(folder: Path, option: str) -> None:
 def delete_unused(folder: Path, above: Sequence[Path]) -> None:
     """Deletes a run folder that holds only the files that Hydra writes first, and empty folders above it.
 
-    Folders ``above`` it are deleted from the lowest on, as far as they are empty.
+    ``above`` lists these from the lowest up; deletion stops at the first one that is not empty.
     """
     first = {folder / ".hydra" / name for name in ("config.yaml", "hydra.yaml", "overrides.yaml")}
     first |= {folder / RUN_LOCK, folder / f"{RUN_LOCK}{OWNER}"}
@@ -135,7 +135,7 @@ def delete_unused(folder: Path, above: Sequence[Path]) -> None:
 
 
 def _jobs(config_name: str, words: list[str]) -> Iterator[list[str]]:
-    """Options of single runs in which every value of a sweep occurs once, so that not every combination is composed.
+    """Options of single runs that together hold every value of a sweep, so that not every combination is composed.
 
     ``a=1,2 b=3,4`` gives ``a=1 b=3``, ``a=2 b=3`` and ``a=1 b=4``.
     """
@@ -167,7 +167,7 @@ def _compose(config_name: str, words: list[str]) -> DictConfig:
 
 
 def _names(config_name: str) -> list[str]:
-    """Names of a command's groups and options; the defaults alone compose, whatever the command line is."""
+    """Names of a command's groups and options, from its defaults, which compose whatever the command line is."""
     known = compose(config_name, return_hydra_config=True)
     return [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
 
@@ -184,7 +184,7 @@ def _check_searchpath(words: list[str]) -> None:
 
 
 def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
-    """Raises ValueError if an option of a single run is read by nothing, or has a value or a file that does not fit."""
+    """Raises ValueError if nothing reads an option of a single run, or its value or its file does not fit."""
     choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
     # Hydra adds an option or a group of any name with +, whether or not something reads it.
     if any(word.startswith("+") for word in words):
@@ -199,7 +199,7 @@ def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
     _check_files(cfg)
 
 
-@lru_cache(maxsize=32)  # most jobs of a sweep choose the same files of groups
+@lru_cache(maxsize=32)  # most jobs of a sweep make the same choices
 def _defaults(config_name: str, choices: tuple[str, ...]) -> DictConfig:
     """The options of a command with the choices of groups alone."""
     return compose(config_name, list(choices))
@@ -215,16 +215,20 @@ def _check_missing(cfg: DictConfig, config_name: str, swept: Container[str]) -> 
 
 def _check_files(cfg: DictConfig) -> None:
     """Raises ValueError if a checkpoint or a corpus does not exist."""
-    export = OmegaConf.select(cfg, "dataset.path", throw_on_missing=False)
-    if isinstance(export, str) and not export.startswith(IN_PACKAGE) and not Path(export).expanduser().exists():
-        raise ValueError(f"{export}: no such file or folder; set dataset.path= to an existing one")
+    corpus_path = OmegaConf.select(cfg, "dataset.path", throw_on_missing=False)
+    if (
+        isinstance(corpus_path, str)
+        and not corpus_path.startswith(IN_PACKAGE)
+        and not Path(corpus_path).expanduser().exists()
+    ):
+        raise ValueError(f"{corpus_path}: no such file or folder; set dataset.path= to an existing one")
     path = cfg.get("ckpt_path")
     if path is not None and not Path(path).is_file():
         raise ValueError(f"ckpt_path={path}: no such file; give checkpoints/last.ckpt of a run folder")
 
 
 def _is_choice(word: str, choices: DictConfig) -> bool:
-    """Whether an option names a file of a group, such as ``encoder=tiny``, or where such files are searched."""
+    """Whether a word chooses a file of a group, such as ``encoder=tiny``, or adds a config folder."""
     key = option_of(word)
     # A list of choices, such as logger=[csv,wandb], is not among the choices that Hydra names.
     is_group = key in choices or Path(CONF_DIR, key).is_dir()
@@ -239,7 +243,7 @@ def register_resolvers() -> None:
 
 @contextmanager
 def own_folders() -> Iterator[None]:
-    """Lets ``run_dir`` and ``sweep_dir`` create folders while a command runs; one that stays empty is deleted."""
+    """Lets ``run_dir`` and ``sweep_dir`` create folders while a command runs; those that stay empty are deleted."""
     global _created
     _created = {}
     try:
@@ -274,7 +278,7 @@ def sweep_dir() -> str:
 
 
 def started() -> str:
-    """When a run started, in UTC: the name of its folder, the same in all of its processes.
+    """Start time of a run in UTC, which names its folder; the same in all of its processes.
 
     UTC, since local times repeat for an hour when daylight saving ends. Under torchrun, the first process that asks
     shares the time through torchrun's store, as the clocks of machines differ. Tasks of a SLURM job step use the name
@@ -288,7 +292,7 @@ def started() -> str:
 
 
 def _own(above: Path) -> Path:
-    """A folder named after the start; while a command runs, one that the command has created.
+    """A folder named after the start time; a running command also creates it.
 
     Under torchrun the first process creates it and shares its name.
     """
@@ -350,5 +354,5 @@ def auto_precision() -> str:
 
 
 def encoding_precision() -> str:
-    """Bfloat16 on a GPU that supports it, else float32; of ``backend=auto``."""
+    """Precision of ``backend=auto``: bfloat16 on a GPU that supports it, else float32."""
     return "bfloat16" if auto_precision() == "bf16-mixed" else "float32"

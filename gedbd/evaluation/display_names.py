@@ -1,4 +1,4 @@
-"""Display names of methods, metrics and columns; data and files have ids."""
+"""Display names of methods, metrics and columns; data and files use ids."""
 
 import math
 import re
@@ -30,7 +30,7 @@ def display_name(method_id: str) -> str:
 
 
 def with_trained_encoder(baseline: str) -> str:
-    """Name of a baseline whose encoder is that of a run: ``frozen -> frozen (trained encoder)``."""
+    """Name of a baseline with the encoder of a run: ``frozen -> frozen (trained encoder)``."""
     return f"{baseline} (trained encoder)"
 
 
@@ -47,7 +47,7 @@ def metric_name(name: str) -> str:
 
 
 def column_name(name: str) -> str:
-    """Heading of a column: an option as it is typed, a metric by its name."""
+    """Heading of a column: options stay as typed, metrics get their display name."""
     return name if is_option(name) else metric_name(name)
 
 

@@ -1,4 +1,4 @@
-"""Figures from tables or arrays with matplotlib, and their files and colours."""
+"""Draws tables and arrays with matplotlib, and saves the figures."""
 
 import logging
 import types
@@ -64,7 +64,7 @@ def save_figure(figure: Figure, stem: Path, dpi: float = DPI) -> list[Path]:
 def write_figure(figure: Figure, file: Path | IO[bytes], kind: str, salt: str, dpi: float = DPI) -> None:
     """Writes a figure as ``png``, ``svg`` or ``pdf``, without a date and without interpreting ``$`` in texts.
 
-    The salt of the ids in an SVG makes them reproducible.
+    ``salt`` makes the ids in an SVG file reproducible.
     """
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     _show_texts_as_they_are(figure)
@@ -89,7 +89,7 @@ def name_subject(figure: Figure, subject: str) -> Figure:
 
 
 def _show_texts_as_they_are(figure: Figure) -> None:
-    """Turns off formulas, except in the numbers of axes, as names may contain ``$``, and removes control characters."""
+    """Turns off math text, except in tick numbers, as names may contain ``$``, and removes control characters."""
     numbers: set[Text] = set()
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         names = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
@@ -114,17 +114,17 @@ def colour(index: int) -> str:
 
 
 def training_curves(runs: Sequence[pd.DataFrame]) -> Figure:
-    """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line a run."""
+    """Loss and F1 of training and validation by epoch, side by side (the paper's Figures 3 and 4); one line per run."""
     return epoch_curves(
         runs, {"Loss": {"train": "train/loss", "val": "val/loss"}, "F1": {"train": "train/f1", "val": "val/f1"}}
     )
 
 
 def epoch_curves(runs: Sequence[pd.DataFrame], panels: Mapping[str, Mapping[str, str]]) -> Figure:
-    """Draws columns of tables of epochs in panels; all runs have the same colours.
+    """Draws metrics by epoch in panels; all runs have the same colours.
 
     Args:
-        runs: One row an epoch; ``epoch`` counts from 0.
+        runs: Tables with one row per epoch; ``epoch`` counts from 0.
         panels: For each title, the column of each line by its label.
     """
     figure = Figure(figsize=(4.8 * len(panels), 4.0))
@@ -176,7 +176,7 @@ def draw_confusion_matrix(axis: Axes, labels: np.ndarray, predicted: np.ndarray,
 def confusion_matrices(predicted: Mapping[str, pd.DataFrame]) -> Figure:
     """Confusion matrices side by side (the paper's Figure 2).
 
-    ``predicted`` holds pairs with ``label`` and ``predicted``, by the name of their model.
+    ``predicted`` maps the name of each model to its pairs, with the columns ``label`` and ``predicted``.
     """
     columns = min(4, len(predicted))
     rows = -(-len(predicted) // columns)  # rounded up
@@ -198,11 +198,11 @@ def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: floa
     figure = Figure(figsize=SIZE)
     axis = figure.subplots(gridspec_kw=MARGINS)
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
-    for label, name, tone in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
+    for label, name, face_colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
         values = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
         if len(values):
             share = np.full(len(values), 1 / len(values))
-            axis.hist(values, bins=bins, weights=share, alpha=0.6, color=tone, label=f"{name} ({len(values):,})")
+            axis.hist(values, bins=bins, weights=share, alpha=0.6, color=face_colour, label=f"{name} ({len(values):,})")
     axis.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:.2f}")
     axis.set(title="Similarity of test pairs", xlabel="cosine", ylabel="share of pairs")
     axis.legend(frameon=False)
@@ -249,7 +249,7 @@ def precision_recall(scored: Mapping[str, tuple[np.ndarray, np.ndarray]], wide: 
 def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wide: bool = False) -> Figure:
     """RR@k over k; the ceiling is the share of queries with a relevant candidate.
 
-    ``queries`` holds ranks by the name of their method; a rank counts what ``counted`` names.
+    ``queries`` holds ranks by the name of their method; ``counted`` names what a rank counts.
     """
     figure, axis = start_figure(wide)
     for index, (name, table) in enumerate(queries.items()):
@@ -261,7 +261,7 @@ def rank_curves(queries: Mapping[str, pd.DataFrame], counted: str = "groups", wi
 
 
 def hit_curves(ranks: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """RR@k over k, a panel for each kind of documents.
+    """RR@k over k, a panel for each kind of document.
 
     Args:
         ranks: By the panel's title and the method's name, ``(Q,)`` rank of the first relevant document, 0 for none.
@@ -277,7 +277,7 @@ def hit_curves(ranks: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
 
 
 def draw_hits(axis: Axes, rank: np.ndarray, **options: Any) -> None:
-    """The share of queries whose first relevant document has a rank of at most k, over k; a rank of 0 is none."""
+    """Draws the share of queries whose first relevant document ranks at most k, over k; rank 0 means none."""
     k = np.arange(1, MAX_K + 1)
     shares = [np.mean((rank > 0) & (rank <= top)) for top in k]
     axis.step(k, shares, where="post", **options)
@@ -291,7 +291,7 @@ def finish_ranks(axis: Axes, title: str, ylabel: str) -> None:
 
 
 def draw_band(axis: Axes, x: pd.Series, table: pd.DataFrame, name: str, **options: Any) -> None:
-    """A line of a column, with its interval as a band if the table has its ends."""
+    """Draws a column as a line, with its interval as a band if the table has the ends."""
     axis.plot(x, table[name], **options)
     if f"{name}_low" in table:
         axis.fill_between(x, table[f"{name}_low"], table[f"{name}_high"], color=options["color"], alpha=0.15)
@@ -308,7 +308,7 @@ def bars(
     """Horizontal bars with intervals, the first row at the top, a panel for each table.
 
     Args:
-        tables: For each panel's title, one row a bar: ``name``, ``value`` and, for intervals, its two ends.
+        tables: For each panel's title, one row per bar: ``name``, ``value`` and, for intervals, its two ends.
         value: The column with the lengths of the bars.
         xlabel: Label of the axis.
         name: The column with the names of the bars.
@@ -334,7 +334,7 @@ def bars(
 
 
 def over_option(table: pd.DataFrame, option: str, metric: str) -> Figure:
-    """A metric over the values of an option, at equal distances, as values such as 1, 3, 10 and 100 would overlap.
+    """A metric over the values of an option, equally spaced, as values such as 1, 3, 10 and 100 would overlap.
 
     Args:
         table: ``model`` (one line each), the option, and the metric with the ends of its intervals.
@@ -383,7 +383,7 @@ def start_figure(wide: bool = False) -> tuple[Figure, Axes]:
 
 
 def finish_figure(figure: Figure, wide: bool = False) -> Figure:
-    """Adds grid and legend, which is below the axes of a wide figure."""
+    """Adds a grid and a legend, which is below the axes of a wide figure."""
     axis = figure.axes[0]
     axis.grid(alpha=0.25)
     handles, labels = axis.get_legend_handles_labels()

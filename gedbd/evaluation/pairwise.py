@@ -13,7 +13,7 @@ from gedbd.retrieval.scorers.scorer_contract import linked_groups
 
 GRID = np.round(np.arange(0, 1.025, 0.05), 2)
 METRICS = ("precision", "recall", "f1", "accuracy", "average_precision")
-NOTE = (
+LEAK_WARNING = (
     "warning: this split leaks. A baseline that reads no text and only follows training pairs finds {found} of"
     " {positives} test duplicates (F1 {f1:.3f}): scores on these pairs say little about new reports"
 )
@@ -31,7 +31,7 @@ def pairwise_metrics(scores: np.ndarray, labels: np.ndarray, threshold: float) -
         A value between 0 and 1 for each name in ``METRICS``. Precision is 0 if no pair is predicted as a duplicate.
     """
     target = torch.from_numpy(np.array(labels, dtype=np.int64))
-    # In the type of the scores, as a float32 score may be below its own value in float64.
+    # In the dtype of the scores: a float32 score may be below the same number in float64.
     predicted = torch.from_numpy((scores >= np.asarray(threshold, dtype=scores.dtype)).astype(np.int64))
     values = (
         binary_precision(predicted, target),
@@ -85,9 +85,9 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     train = pairs[pairs["part"] == "train"]
     test = pairs[pairs["part"] == "test"]
     label = test["label"].to_numpy()
-    trained = _reports(train)
-    paired = _reports(test)
-    tested = paired[parts[paired] == TEST] if (parts == TEST).any() else paired
+    train_reports = _reports(train)
+    pair_reports = _reports(test)
+    tested = pair_reports[parts[pair_reports] == TEST] if (parts == TEST).any() else pair_reports
     groups = _positive_groups(test, group)
     # The baseline predicts duplicates if a chain of training pairs connects two reports.
     links = train.rename(columns={"later": "query", "earlier": "document"})
@@ -96,8 +96,8 @@ def audit_leak(pairs: pd.DataFrame, parts: np.ndarray, group: np.ndarray) -> dic
     metrics = pairwise_metrics(connected, label, 0.5)
     return {
         "test_reports": len(tested),
-        "test_reports_in_training": _share(tested, trained),
-        "pair_reports_in_training": _share(paired, trained),
+        "test_reports_in_training": _share(tested, train_reports),
+        "pair_reports_in_training": _share(pair_reports, train_reports),
         "test_groups": len(groups),
         "test_groups_in_training": _share(groups, _positive_groups(train, group)),
         "test_positives": int(label.sum()),
@@ -111,7 +111,7 @@ def leak_warning(audit: Mapping[str, float]) -> str | None:
     """A warning if the split leaks, else None."""
     if audit["closure_found"] == 0 and audit["test_reports_in_training"] == 0:
         return None
-    return NOTE.format(found=audit["closure_found"], positives=audit["test_positives"], f1=audit["closure_f1"])
+    return LEAK_WARNING.format(found=audit["closure_found"], positives=audit["test_positives"], f1=audit["closure_f1"])
 
 
 def _reports(pairs: pd.DataFrame) -> np.ndarray:

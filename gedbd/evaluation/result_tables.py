@@ -28,10 +28,10 @@ def compare_methods(
         predictions: Pairs of the splits ``val`` and ``part`` with ``label``, ``part``, ``group`` and columns of scores.
         part: The reported split.
         methods: The column of each method's scores, by method id.
-        threshold: The first method's threshold, or None; the others get the best one on the validation pairs.
+        threshold: The first method's threshold; the others, and the first if None, get the best one on validation.
 
     Returns:
-        One row a method: its id, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
+        One row per method: its id, the threshold, the metrics of ``pairwise_metrics``, and the interval of F1.
     """
     pairs = predictions[predictions["part"] == part]
     val = predictions[predictions["part"] == "val"]
@@ -67,7 +67,7 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
         group: ``(N,)`` group of each report.
 
     Returns:
-        One row a method: ``queries``, ``reachable`` (share of queries with a relevant candidate, an upper bound of
+        One row per method: ``queries``, ``reachable`` (share of queries with a relevant candidate, an upper bound of
         RR@k), the metrics of ``ranking_metrics``, and the intervals of RR@10 and MRR.
     """
     rows = []
@@ -113,9 +113,9 @@ def draw_figures(
 
 
 def right_and_wrong(right: pd.DataFrame, wrong: pd.DataFrame, name: str, by: str) -> pd.DataFrame:
-    """Joins two tables of examples, with ``right`` or ``wrong`` in a first column ``name``, highest ``by`` first."""
+    """Joins two tables, with ``right`` or ``wrong`` in a first column ``name``, and sorts by ``by``, descending."""
     tables = [right.assign(**{name: "right"}), wrong.assign(**{name: "wrong"})]
-    # Without empty tables, whose columns have no types.
+    # Skips empty tables, whose columns have no types.
     joined = pd.concat([table for table in tables if len(table)] or tables[:1])
     joined = joined.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
     joined.insert(0, name, joined.pop(name))
@@ -138,7 +138,7 @@ def verdict_on_pairs(predictions: pd.DataFrame, part: str, columns: Mapping[str,
         if method == ALWAYS_DUPLICATE:
             return np.ones(len(pairs), dtype=bool)
         scores = pairs[columns[method]].to_numpy()
-        # compared in the type of the scores, like in the choice of the threshold
+        # in the dtype of the scores, as when the threshold was chosen
         return np.asarray(scores >= np.asarray(table["threshold"][method], dtype=scores.dtype))
 
     line = f"{part} F1 {_with_interval(table.loc[first], 'f1')}"
@@ -158,23 +158,23 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
     if len(values) < 2 or VERDICT_METRIC not in values[first]:
         return ""
     cluster = group[rankings[first].queries["query"]]
-    compared = compare_means(
+    comparison = compare_means(
         values[first][VERDICT_METRIC].to_numpy(), values[FROZEN][VERDICT_METRIC].to_numpy(), cluster
     )
     row = ranking.set_index("method").loc[first]
-    return f"{part} {VERDICT_METRIC.upper()} {_with_interval(row, VERDICT_METRIC)}" + _against(FROZEN, compared)
+    return f"{part} {VERDICT_METRIC.upper()} {_with_interval(row, VERDICT_METRIC)}" + _against(FROZEN, comparison)
 
 
-def _against(reference: str, compared: Comparison) -> str:
-    difference = f"{compared.difference:+.3f} [{compared.low:+.3f}, {compared.high:+.3f}]"
-    return f"; {display_name(reference)} {compared.second:.3f}: {conclude(compared)}, {difference}"
+def _against(reference: str, comparison: Comparison) -> str:
+    difference = f"{comparison.difference:+.3f} [{comparison.low:+.3f}, {comparison.high:+.3f}]"
+    return f"; {display_name(reference)} {comparison.second:.3f}: {conclude(comparison)}, {difference}"
 
 
-def conclude(compared: Comparison) -> str:
+def conclude(comparison: Comparison) -> str:
     """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``not significant``."""
-    if compared.low > 0:
+    if comparison.low > 0:
         return "better"
-    return "worse" if compared.high < 0 else "not significant"
+    return "worse" if comparison.high < 0 else "not significant"
 
 
 def _with_interval(row: Any, metric: str) -> str:

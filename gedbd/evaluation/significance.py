@@ -21,7 +21,7 @@ class Comparison:
 
     first: float  # value of the first run
     second: float  # value of the second run
-    difference: float  # first less second
+    difference: float  # first minus second
     low: float  # lower end of the difference's bootstrap interval; ``high`` is the upper end
     high: float
     p_value: float | None  # P value of Wilcoxon's signed-rank test over queries, 1 if all values are equal; None for F1
@@ -74,12 +74,12 @@ def ratio_intervals(
     """
     low = np.full(numerator.shape[1], np.nan)
     high = np.full(numerator.shape[1], np.nan)
-    for column, (above, below) in enumerate(zip(numerator.T, denominator.T, strict=True)):
-        counted = below != 0
+    for column, (hit_counts, weights) in enumerate(zip(numerator.T, denominator.T, strict=True)):
+        counted = weights != 0
         if not counted.any():
             continue
-        hits = _sums(above[counted].astype(float), cluster[counted])
-        units = _sums(below[counted].astype(float), cluster[counted])
+        hits = _sums(hit_counts[counted].astype(float), cluster[counted])
+        units = _sums(weights[counted].astype(float), cluster[counted])
         share = float(hits.sum() / units.sum())
         if min((hits > 0).sum(), (hits < units).sum()) < MIN_BOOTSTRAP_CLUSTERS:
             size = effective_size(units)
@@ -149,7 +149,7 @@ def compare_means(first: np.ndarray, second: np.ndarray, cluster: np.ndarray) ->
 def compare_f1(
     first: np.ndarray, second: np.ndarray, labels: np.ndarray, cluster: np.ndarray, run: np.ndarray | None = None
 ) -> Comparison:
-    """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool; of its means over several runs.
+    """Paired comparison of F1 of two predictions of the same pairs, ``(P,)`` bool; with ``run``, of means over runs.
 
     There is no p value, as F1 is not a mean over pairs, and a test over correct predictions would test accuracy.
     """
@@ -170,7 +170,7 @@ def metric_interval(metric: Callable[[np.ndarray], np.ndarray], cluster: np.ndar
         cluster: ``(Q,)`` group of each row.
 
     Returns:
-        The ends; NaN with a single group, or if the metric is NaN in all samples.
+        The interval's ends; NaN with a single group, or if the metric is NaN in all samples.
     """
     _, number = np.unique(cluster, return_inverse=True)
     groups = int(number.max()) + 1
@@ -221,12 +221,12 @@ def _pair_counts(
 
 
 def _mean_f1(counts: Sequence[np.ndarray]) -> np.ndarray:
-    """F1 of each run from what ``_pair_counts`` returns, and its mean over the runs."""
+    """Mean over the runs of F1, computed from the counts of ``_pair_counts``."""
     values = []
     for start in range(0, len(counts), 3):
         hits, predicted, positive = (count.sum(axis=-1) for count in counts[start : start + 3])
-        both = predicted + positive
-        values.append(np.asarray(2 * hits / np.where(both > 0, both, 1)))  # 0 without any positive
+        denominator = predicted + positive
+        values.append(np.asarray(2 * hits / np.where(denominator > 0, denominator, 1)))  # 0 without any positive
     return np.asarray(np.mean(values, axis=0))
 
 

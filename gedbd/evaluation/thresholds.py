@@ -13,10 +13,10 @@ from gedbd.evaluation.significance import lower_bound
 LIST_LENGTH = 3
 MIN_SUGGESTIONS = 10
 GROWTH = 1.1
-# Margin of the precision over the target with which the first threshold is to pass. On the validation splits of
+# The first threshold should pass with a precision this far above the target. On the validation splits of
 # Xamarin's and Hadoop's reports 70% of the best suggestions are right.
 MARGIN = 0.1
-LARGEST_SHARE = 0.2  # of all reports: in small trackers, no more have a duplicate
+LARGEST_SHARE = 0.2  # of all reports: in small trackers, no larger share has a duplicate
 # The default splits of a history and the lowest target that a backtest measures.
 VALIDATION_FROM = 0.6
 TEST_FROM = 0.8
@@ -44,7 +44,7 @@ class TargetResult:
     target_precision: float  # desired share of right suggestions
     threshold: float | None  # lowest probability of a suggestion, chosen on the validation split; None if there is none
     # ``met``, ``missed``, ``inconclusive`` (see ``target_status``), ``no threshold``, ``too few duplicates`` to find
-    # one (see ``duplicates_needed``), or ``not measured`` without a backtest
+    # a threshold (see ``duplicates_needed``), or ``not measured`` without a backtest
     status: str
     suggestions: int = 0  # number of suggestions on test reports, without unknown ones
     right: int = 0  # number of right suggestions
@@ -114,7 +114,7 @@ def target_status(target_precision: float, low: float, high: float) -> str:
 def find_target(targets: Sequence[TargetResult], wanted: float, option: str) -> TargetResult:
     """The result for a target.
 
-    ``option`` sets the target, for the error message.
+    ``option`` is the option that sets the target, for the error message.
 
     Raises:
         ValueError: If the backtest did not measure this target.
@@ -182,7 +182,7 @@ def choose_threshold(
 
 
 def first_size(sizes: np.ndarray, target_precision: float, confidence: float) -> float:
-    """Minimum number of suggestions of the first threshold.
+    """Minimum number of suggestions at the first threshold to test.
 
     The smallest number, at least ``MIN_SUGGESTIONS``, with which a precision of ``MARGIN`` above the target passes, so
     that a few wrong suggestions at the top do not end the search: 51 for a target of 0.5 and 44 for 0.7 at a confidence
@@ -192,7 +192,7 @@ def first_size(sizes: np.ndarray, target_precision: float, confidence: float) ->
 
     Args:
         sizes: ``(T,)`` effective numbers of suggestions of the thresholds.
-        target_precision: See ``choose_threshold``, as for confidence.
+        target_precision: Desired share of right suggestions, above 0 and below 1.
         confidence: Confidence level of the lower bound.
     """
     largest = sizes.max(initial=0)
@@ -224,7 +224,7 @@ def duplicates_needed(target_precision: float, confidence: float) -> int:
 
 
 def enough_duplicates(corpus: Corpus) -> str:
-    """Two sentences: the number of duplicates, and whether a backtest can measure on them."""
+    """Says in two sentences how many duplicates a corpus has, and whether they suffice for a backtest."""
     size = len(corpus)
     rows = np.flatnonzero(corpus.group < np.arange(size))
     count = f"{corpus.name}: {len(rows):,} of {size:,} reports repeat an earlier one ({len(rows) / size:.1%})."

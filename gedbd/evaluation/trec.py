@@ -43,24 +43,24 @@ def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_i
         tag: Name of the run; blanks become ``_``.
         document_ids: Ids of the documents if these are not reports.
     """
-    words = _words(ids)
-    document_words = words if document_ids is None else _words(document_ids)
+    report_ids = _without_blanks(ids)
+    doc_ids = report_ids if document_ids is None else _without_blanks(document_ids)
     name = "_".join(tag.split())
     top = ranking.top
-    rows = zip(words[top["query"]], document_words[top["candidate"]], top["place"], strict=True)
+    rows = zip(report_ids[top["query"]], doc_ids[top["candidate"]], top["place"], strict=True)
     lines = [f"{query} Q0 {report} {rank} {1 / rank:.9g} {name}\n" for query, report, rank in rows]
     write_text(path, "".join(lines))
 
 
 def write_qrels(path: Path, queries: RankingTask, ids: pd.Series, document_ids: pd.Series | None = None) -> None:
     """Writes the relevant documents of each query; see ``write_run``."""
-    words = _words(ids)
-    document_words = words if document_ids is None else _words(document_ids)
+    report_ids = _without_blanks(ids)
+    doc_ids = report_ids if document_ids is None else _without_blanks(document_ids)
     lines = []
     for index, row in enumerate(queries.queries):
-        lines += [f"{words[row]} 0 {document_words[document]} 1\n" for document in queries.relevant(index)]
+        lines += [f"{report_ids[row]} 0 {doc_ids[document]} 1\n" for document in queries.relevant(index)]
     write_text(path, "".join(lines))
 
 
-def _words(values: pd.Series) -> np.ndarray:
+def _without_blanks(values: pd.Series) -> np.ndarray:
     return values.str.replace(r"\s+", "_", regex=True).to_numpy(dtype=str)

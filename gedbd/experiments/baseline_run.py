@@ -1,4 +1,4 @@
-"""One run of a baseline: fit it, score a part's pairs and queries, and write the run folder."""
+"""Runs a baseline: fits it, scores the pairs and queries of a split, and writes the run folder."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines r
 
 
 def check_baseline(cfg: DictConfig) -> None:
-    """Raises ValueError if there is no such baseline or part, or the baseline cannot rank as configured."""
+    """Raises ValueError if there is no such baseline or split, or the baseline cannot rank as configured."""
     if cfg.name not in cfg.baselines:
         raise ValueError(f"name={cfg.name} is not a baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
@@ -67,7 +67,7 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
 
 @stage("fit, score and rank")
 def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part: str) -> EvaluationResult:
-    """Fits a baseline, scores the pairs of ``val`` and of a part, and ranks the part's queries.
+    """Fits a baseline, scores the pairs of ``val`` and of a split, and ranks the split's queries.
 
     A baseline without a threshold of its own gets the one with the best F1 on the validation pairs.
     """
@@ -100,7 +100,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
 def _report_first_stage(
     baseline: TwoStageScorer, queries: Mapping[str, RankingTask], folder: Path, console: Console
 ) -> None:
-    """Writes ``first_stage.csv``: for how many queries a relevant document is among the first candidates."""
+    """Writes ``first_stage.csv``: shares of queries with a relevant document among the first candidates."""
     rows = []
     for protocol, task in queries.items():
         relevant = [task.relevant(index) for index in range(len(task))]

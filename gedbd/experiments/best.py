@@ -1,4 +1,4 @@
-"""Everything in order for one tracker: fine-tune the encoder, train the ranker, rank, and measure suggestions."""
+"""All steps for one tracker, in order: fine-tune the encoder, train the ranker, rank, and measure suggestions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ class FinalBacktest(Protocol):
     """The backtest that ends a training, with its own options."""
 
     def options(self, cfg: DictConfig, weights: str) -> DictConfig:
-        """A run's options, with those of the backtest and the name of its checkpoint; checks them."""
+        """Merges a run's options with those of the backtest and its checkpoint's name, and checks them."""
 
     def run(
         self,
@@ -43,16 +43,16 @@ class FinalBacktest(Protocol):
         command: Sequence[str],
         console: Console,
     ) -> object:
-        """Runs the backtest and writes its folder; without ``weights``, of the encoder before training."""
+        """Runs the backtest and writes its folder; without ``weights``, with the encoder before training."""
 
 
 class BestTask:
     """Fine-tunes an encoder, ranks with it, and measures suggestions.
 
     1. The encoder is fine-tuned; the best epoch is the one whose vectors give a ranker the highest MRR on validation.
-       Then it is trained again from the start, for as many epochs, on the validation part too: its duplicates are the
+       Then it is trained again from the start, for as many epochs, on the validation split too: its duplicates are the
        newest before test. Ranker and confidence learn from validation queries with the first training's weights.
-    2. Baselines rank the test queries, each in its folder.
+    2. Baselines rank the test queries, each in a folder of its own.
     3. A backtest trains ranker and confidence, and measures suggestions on test.
 
     If no epoch has a higher MRR than the encoder before training, steps 2 and 3 use that one. Steps that were finished
@@ -60,10 +60,10 @@ class BestTask:
 
     Args:
         training: The task that trains the encoder, as in ``conf/task``.
-        refit: Train again on the validation part too.
+        refit: Whether to train again on the validation split too.
         backtest: A ``FinalBacktest``, with options of ``conf/backtest.yaml``.
-        baselines: Baselines that rank test, by their names in ``conf/baseline.yaml``: ``before`` or ``after``, for the
-            encoder before or after its training.
+        baselines: Encoder of each baseline that ranks test, by its name in ``conf/baseline.yaml``: the one ``before``
+            or ``after`` training.
     """
 
     def __init__(
@@ -82,67 +82,68 @@ class BestTask:
         """Trains, ranks and measures; returns validation's MRR with the ranker on top."""
         if not cfg.ranking.ranker:
             raise ValueError("ranking.ranker=false: this task compares encoders by a ranker: ranking.ranker=true")
-        tested = self.backtest.options(cfg, "best" if self.second_training is None else "refit")
-        ranked = self._baseline_options(cfg)
-        continued = cfg.copy()
+        backtest_options = self.backtest.options(cfg, "best" if self.second_training is None else "refit")
+        baseline_options = self._baseline_options(cfg)
+        training_options = cfg.copy()
         best = str(folder / "checkpoints" / "best.ckpt")
-        continued.ckpt_path = best if _is_trained(folder) else cfg.ckpt_path or readable_checkpoint(folder)
-        if continued.ckpt_path:
-            check_resumable(continued)
+        training_options.ckpt_path = best if _is_trained(folder) else cfg.ckpt_path or readable_checkpoint(folder)
+        if training_options.ckpt_path:
+            check_resumable(training_options)
         if not _is_trained(folder):
-            train_system(self, continued, folder, console)
-        tuned = value_of_best(folder, cfg.monitor, MONITOR)
+            train_system(self, training_options, folder, console)
+        trained_mrr = value_of_best(folder, cfg.monitor, MONITOR)
         if self.second_training is not None:
             refit(self.second_training, cfg, epochs_of_best(folder, cfg.monitor), folder, console)
-        if not is_first():  # the first process alone goes on
-            return tuned
+        if not is_first():  # only the first process continues
+            return trained_mrr
         prepared = prepare_data(cfg, console)
         check_corpus(folder, prepared.corpus)
         frozen_file = folder / FROZEN
         if not frozen_file.is_file():
-            vectors = encode_corpus(tested, prepared.corpus, None).vectors
+            vectors = encode_corpus(backtest_options, prepared.corpus, None).vectors
             value = RankerOnTop(prepared.corpus, prepared.parts, vectors).metrics(vectors)["ranker_mrr"]
             write_text(frozen_file, f"{value!r}\n")
-        frozen = float(frozen_file.read_text(encoding="utf-8"))
+        frozen_mrr = float(frozen_file.read_text(encoding="utf-8"))
         print_line(
-            console, f"MRR of a ranker on validation: {frozen:.3f} before the encoder's training, {tuned:.3f} after"
+            console,
+            f"MRR of a ranker on validation: {frozen_mrr:.3f} before the encoder's training, {trained_mrr:.3f} after",
         )
         weights = None
-        if tuned > frozen:
-            tested.run = str(folder)
-            weights = run_weights(tested)
-        for name, options in ranked.items():
+        if trained_mrr > frozen_mrr:
+            backtest_options.run = str(folder)
+            weights = run_weights(backtest_options)
+        for name, options in baseline_options.items():
             with recorded_part("baselines", name=name):
                 self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
             command = ["train", *HydraConfig.get().overrides.task]
             with recorded_part("backtests"):
-                self.backtest.run(tested, prepared, weights, folder / "backtest", command, console)
-        return max(tuned, frozen)
+                self.backtest.run(backtest_options, prepared, weights, folder / "backtest", command, console)
+        return max(trained_mrr, frozen_mrr)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
         """Assembles data and system, and refuses invalid options before the long work."""
         return self.training.build(cfg, console, parts)
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
-        """What the trainer's last test has measured."""
+        """The results of the trainer's last test."""
         return self.training.result(setup)
 
     def _baseline_options(self, cfg: DictConfig) -> dict[str, DictConfig]:
         """The options of each baseline, checked before the long work."""
         shared = OmegaConf.create(saved_options(cfg))
-        ranked = {}
+        options_by_name = {}
         for name in self.baselines:
             options = compose("baseline", overrides=[f"name={name}"])
             with open_dict(options):
                 options.update({key: shared[key] for key in shared if key in options and key != "logger"})
                 options.ranking.parts = ["test"]
-                # The trees that rank test are those of the backtest.
+                # The same trees rank test as in the backtest.
                 for option in ("kind", "num_seeds", "base", "default_below"):
                     options.baselines.boosted[option] = self.ranker[option]
             check_baseline(options)
-            ranked[name] = options
-        return ranked
+            options_by_name[name] = options
+        return options_by_name
 
     def _rank(self, options: DictConfig, weights: RunWeights | None, folder: Path, console: Console) -> None:
         """Ranks the test queries by a baseline, unless this was finished in its folder."""

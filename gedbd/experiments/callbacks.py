@@ -31,7 +31,7 @@ from gedbd.io.console import print_detail
 from gedbd.io.table_files import read_csv, write_csv
 
 CHECK_STEPS = 50  # batches between two checks of the losses
-SHOWN_STEPS = 20  # between two losses that the progress bar reads from a GPU, which waits then
+SHOWN_STEPS = 20  # batches between two losses that the progress bar reads; reading makes a GPU wait
 SHOWN_METRICS = {
     "train/loss": "train loss",
     "val/f1": "val F1",
@@ -41,7 +41,7 @@ SHOWN_METRICS = {
 }
 IN_BAR = {"val/rr@10": "best RR@10", "val/f1": "best F1", "val/mrr": "best MRR", "val/mean_accuracy": "best accuracy"}
 BAR_CHARACTERS = 12
-MONITORED_METRICS = {"val/average_precision": "AP"}  # in short: a line has at most 80 characters
+MONITORED_METRICS = {"val/average_precision": "AP"}  # short labels: a line has at most 80 characters
 
 
 def direction(monitor: str) -> str:
@@ -55,7 +55,7 @@ def check_monitor(monitor: str, ranked: Sequence[str], may_log_more: bool = Fals
     Args:
         monitor: The metric.
         ranked: The metrics of the validation queries.
-        may_log_more: Whether a callback or task of the user may log further ones; Lightning says if it does not.
+        may_log_more: Whether a callback or task of the user may log further ones; if it does not, Lightning reports it.
     """
     names = [f"val/{name}" for name in ("loss", *METRICS, *ranked)]
     if monitor not in names and not (may_log_more and monitor.startswith("val/")):
@@ -92,9 +92,9 @@ def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Cal
     A name without settings is left out; a callback whose ``dirpath`` is null writes into ``folder``.
 
     Raises:
-        ValueError: If an entry is no callback.
+        ValueError: If an entry is not a callback.
     """
-    made = []
+    instances = []
     for key, settings in (callbacks or {}).items():
         name = str(key)
         if settings is None:
@@ -105,19 +105,19 @@ def configured_callbacks(callbacks: DictConfig | None, folder: Path) -> list[Cal
         callback = instantiate(settings, **folder_option)
         if not isinstance(callback, Callback):
             raise ValueError(f"callbacks.{name}._target_={settings._target_} is no callback of Lightning")
-        made.append(callback)
-    return made
+        instances.append(callback)
+    return instances
 
 
 class ResumableEarlyStopping(EarlyStopping):
-    """Early stopping that also ends a resumed run which it had already stopped.
+    """Early stopping that also stops a resumed run that was already stopped.
 
-    It looks at the end of each validated epoch. Losses should fall, all other metrics rise; a gain of less than
+    It checks after each validated epoch. Losses should fall, all other metrics rise; a gain of less than
     ``min_delta`` does not count.
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float = 0.0) -> None:
-        # Where the metric is not logged, the checkpoint of the best epoch ends the training with its name.
+        # If the metric is not logged, the checkpoint of the best epoch ends training and names the metric.
         super().__init__(monitor, min_delta, patience, mode=direction(monitor), strict=False)
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
@@ -125,17 +125,17 @@ class ResumableEarlyStopping(EarlyStopping):
         self._check_on_train_epoch_end = trainer.check_val_every_n_epoch == 1
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores the counts; the patience is that of the resumed run's options."""
+        """Restores the counts; the patience comes from the options of the resumed run."""
         super().load_state_dict({**state_dict, "patience": self.patience})
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stops at once if the run had already been stopped."""
+        """Stops at once if the run was already stopped."""
         if self.wait_count >= max(1, self.patience):
             trainer.should_stop = True
 
 
 class LastStepValidation(Callback):
-    """Validates a training that ends by ``trainer.max_steps`` within an epoch."""
+    """Validates if ``trainer.max_steps`` ends training within an epoch."""
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -146,7 +146,7 @@ class LastStepValidation(Callback):
 
 
 class AtLeastOneBatch(Callback):
-    """Trains on one batch an epoch where ``trainer.limit_train_batches`` is a fraction of less than one.
+    """Trains on one batch per epoch if the fraction ``trainer.limit_train_batches`` is less than one batch.
 
     Lightning refuses such a fraction.
     """
@@ -179,7 +179,7 @@ class AveragedWeights(Callback):
         start: Share of ``max_epochs`` before the first epoch that counts.
 
     Raises:
-        ValueError: If ``start`` is not within 0 and 1.
+        ValueError: If ``start`` is below 0, or 1 or more.
     """
 
     def __init__(self, start: float = 0.5) -> None:
@@ -217,7 +217,7 @@ class AveragedWeights(Callback):
         return {"count": self._count, "mean": self._mean, "trained": self._trained}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restores them for a resumed run."""
+        """Restores the mean and the weights for a resumed run."""
         self._count = int(state_dict["count"])
         self._mean = dict(state_dict["mean"])
         self._trained = dict(state_dict["trained"])
@@ -233,7 +233,7 @@ class FiniteValues(Callback):
     """
 
     def __init__(self) -> None:
-        self._first = torch.tensor(-1)  # the first batch with such a loss
+        self._first = torch.tensor(-1)  # number of the first batch whose loss is not finite
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -255,7 +255,7 @@ class FiniteValues(Callback):
         """Checks losses and weights of a training without validation."""
         self._check_loss(trainer)
         for name, weight in pl_module.named_parameters():
-            local = weight.to_local() if hasattr(weight, "to_local") else weight  # of a sharded weight
+            local = weight.to_local() if hasattr(weight, "to_local") else weight  # this process's shard
             if not torch.isfinite(local).all():
                 self._refuse(trainer, f"after epoch {trainer.current_epoch + 1} the weight {name} is not finite")
 
@@ -275,8 +275,8 @@ class FiniteValues(Callback):
 class EpochTable(Checkpoint):
     """Writes a row to ``metrics.csv`` after each epoch, and prints a line: loss, metrics, seconds with validation.
 
-    ``(best)`` marks the best value of ``monitor`` so far. A resumed run continues the rows it had. This is a subclass
-    of ``Checkpoint`` because Lightning runs their hooks last, when all metrics of an epoch exist; it is listed before
+    ``(best)`` marks the best value of ``monitor`` so far. A resumed run keeps its rows and adds to them. A subclass of
+    ``Checkpoint``, as Lightning runs the hooks of these last, when all metrics of an epoch exist; it is listed before
     the checkpoints that save its rows.
     """
 
@@ -311,7 +311,7 @@ class EpochTable(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Adds the epoch's row, and prints its line."""
-        # The processes encode about equally many reports, so one of them is counted.
+        # All processes encode about as many reports as this one, so its count is scaled.
         rate = self._reports * trainer.world_size / self._seconds
         pl_module.log_dict({"train/seconds": self._seconds, "train/reports_per_second": rate})
         logged = {name: value for name, value in trainer.callback_metrics.items() if "/" in name}
@@ -323,16 +323,16 @@ class EpochTable(Checkpoint):
         if not trainer.is_global_zero:
             return
         write_csv(self.path, pd.DataFrame(self.rows))
-        parts = {name: f"{label} {values[name]:.3f}" for name, label in self._labels.items() if name in values}
-        *before, value = [row.get(self.monitor, math.nan) for row in self.rows]
+        texts = {name: f"{label} {values[name]:.3f}" for name, label in self._labels.items() if name in values}
+        *earlier_values, value = [row.get(self.monitor, math.nan) for row in self.rows]
         sign = -1 if direction(self.monitor) == "min" else 1
-        # An epoch that only ties is no new best, as for the checkpoint; one without a validation compares as false.
-        if not math.isnan(value) and not any(sign * earlier >= sign * value for earlier in before):
-            parts[self.monitor] += " (best)"
+        # A tie is not a new best, as for the checkpoint; an epoch without validation is NaN, which compares as false.
+        if not math.isnan(value) and not any(sign * earlier >= sign * value for earlier in earlier_values):
+            texts[self.monitor] += " (best)"
         epochs = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
         seconds = f"{time.perf_counter() - self._started:.1f} s"
         print_detail(
-            self.console, f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join([*parts.values(), seconds])}"
+            self.console, f"epoch {trainer.current_epoch + 1}{epochs}: {', '.join([*texts.values(), seconds])}"
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -388,7 +388,7 @@ class EpochProgressBar(RichProgressBar):
 
     @property
     def validation_description(self) -> str:
-        """In short, as wide as the description of an epoch."""
+        """A short description, as wide as that of an epoch."""
         return "validate"
 
 
@@ -430,10 +430,10 @@ class EpochPruning(Checkpoint):
         pruner = study.user_attrs["pruner"]
         # The study's file may come from someone else, and instantiate calls any target.
         check_plain(pruner, self.storage)
-        other = named_targets(pruner) - {f"optuna.pruners.{name}" for name in optuna.pruners.__all__}
-        if other:
+        forbidden = named_targets(pruner) - {f"optuna.pruners.{name}" for name in optuna.pruners.__all__}
+        if forbidden:
             raise ValueError(
-                f"{self.storage}: {min(other)} is not a pruner of Optuna, and a file may name nothing else"
+                f"{self.storage}: {min(forbidden)} is not a pruner of Optuna, and a file may name nothing else"
             )
         # A loaded study has Optuna's default pruner.
         study.pruner = instantiate(pruner)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.corpus_cache import cached_corpus
 
-PACKAGE = "gedbd."  # what the readers of others read besides the files that their options name is not known
+PACKAGE = "gedbd."  # only its own readers are cached: others may read files that no option names
 
 
 def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
@@ -22,8 +22,8 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
         cache_dir: Folder of parsed corpora, see ``cached_corpus``; None to read the corpus each time.
 
     Raises:
-        ValueError: The section names a history of changes; raised before anything is read if the function that reads it
-            annotates what it returns.
+        ValueError: If the section names a history of changes; raised before reading if the reader annotates its return
+            type.
     """
     source = dataset.get("path") or dataset["_target_"]
     refusal = ValueError(
@@ -32,7 +32,7 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     )
     if inspect.signature(get_method(dataset["_target_"])).return_annotation is ChangeCorpus:
         raise refusal
-    # What a reader reads are the files and folders that its options name.
+    # A reader reads the files and folders that its options name.
     names = [dataset.get("path"), dataset.get("links")]
     if "data_dir" in dataset:
         names.append(Path(dataset.data_dir) / dataset.folder)
@@ -48,7 +48,7 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:
-    """The history of changes of the section ``dataset``; ValueError for a table of reports, as in ``read_corpus``."""
+    """The history of changes of the section ``dataset``; raises ValueError if it names a table of reports."""
     source = dataset.get("path") or dataset["_target_"]
     refusal = ValueError(
         f"{source}: this is a table of reports, but this task needs a history of changes: choose dataset=localization,"

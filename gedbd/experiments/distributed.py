@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OBSERVER_LOG = "lightning_fabric.strategies.launchers.subprocess_script"
 
-DEATH_S = 5.0  # after the connection to a process has failed, it has this long to end
+DEATH_S = 5.0  # how long a process may take to end after the connection to it has failed
 
 
 def is_first() -> bool:
@@ -79,7 +79,7 @@ def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -
 
 @contextmanager
 def all_end_together(trainer: pl.Trainer) -> Iterator[None]:
-    """Ends the processes that a trainer has started if this one fails, and names one that ended before.
+    """If this process fails, ends those that its trainer has started, and names one that failed first.
 
     Lightning also checks every 5 seconds whether one has ended, and then kills this process; its log is printed.
 
@@ -97,7 +97,7 @@ def all_end_together(trainer: pl.Trainer) -> Iterator[None]:
     except BaseException as error:
         processes: list[subprocess.Popen[bytes]] = getattr(trainer.strategy.launcher, "procs", [])
         # Gloo and NCCL report a lost connection as a RuntimeError.
-        ended = _ended(processes) if isinstance(error, RuntimeError) else None
+        ended = _failure_message(processes) if isinstance(error, RuntimeError) else None
         for process in processes:
             process.kill()
             process.wait()
@@ -107,17 +107,17 @@ def all_end_together(trainer: pl.Trainer) -> Iterator[None]:
         raise
 
 
-def _ended(processes: list[subprocess.Popen[bytes]]) -> str | None:
-    """Which of the processes has failed, and what to do; None if all still run after ``DEATH_S``."""
+def _failure_message(processes: list[subprocess.Popen[bytes]]) -> str | None:
+    """Message that says which process has failed and what to do; None if all still run after ``DEATH_S``."""
     deadline = time.monotonic() + DEATH_S
     while time.monotonic() < deadline:
         for rank, process in enumerate(processes, start=1):
             status = process.poll()
             if status:
-                how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+                ending = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
                 cause = "too little memory is a common cause" if status == -signal.SIGKILL else "see its message above"
                 return (
-                    f"the process of rank {rank} {how} ({cause}), so the others were ended too; continue with"
+                    f"the process of rank {rank} {ending} ({cause}), so the others were ended too; continue with"
                     " ckpt_path= and checkpoints/last.ckpt of the run folder"
                 )
         time.sleep(0.05)

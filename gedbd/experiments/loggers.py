@@ -30,12 +30,12 @@ from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweep_jobs import JOB_FOLDER, Pruned
 from gedbd.io.files import corpus_name, read_object, write_text
 
-STORED = "wandb.json"  # in the run folder: id, name and group of its W&B run
+WANDB_FILE = "wandb.json"  # in the run folder: id, name and group of its W&B run
 MAX_NAME_CHARACTERS = 128  # W&B refuses longer names and groups
 MAX_TAG_CHARACTERS = 64
-TAGGED = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "backend")
-UNNAMED = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that do not describe the model
-# Modules of which a logger of Lightning needs one, by its class.
+TAG_GROUPS = ("experiment", "encoder", "text", "split", "pairs", "graph", "fusion", "loss", "backend")
+NOT_IN_NAME = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # options that do not describe the model
+# Modules by class of a Lightning logger, which needs one of them.
 PACKAGES = {"TensorBoardLogger": ("tensorboardX", "tensorboard"), "MLFlowLogger": ("mlflow",)}
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
 TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
@@ -46,16 +46,16 @@ BY_EPOCH = {
     "Average precision": ["val/average_precision"],
 }
 SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
-CHOSEN_BY = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
-ON_TEST = {"F1": "test/f1", "RR@10": "test/rr@10"}
+SELECTION_METRICS = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
+TEST_METRICS = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
 def check_loggers(loggers: DictConfig | None) -> None:
     """Checks before any work that the chosen loggers are installed, and that ``logger=wandb`` can send runs.
 
     Raises:
-        ValueError: If an entry is no logger, its package is missing, or runs are sent to W&B and there is no API key,
-            or an invalid one.
+        ValueError: If an entry is not a logger, its package is missing, or W&B needs an API key that is missing or
+            invalid.
     """
     for key, logger in (loggers or {}).items():
         name = str(key)
@@ -90,29 +90,31 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]
     ``folder`` is that of the job, or one inside it if the job trains several seeds.
 
     Returns:
-        Name: in a sweep the options that differ between its jobs, otherwise all options given, and the seed if the job
+        Name: in a sweep the options that differ between its jobs, otherwise all typed options, and the seed if the job
         trains several. Group: the name of the folder of the sweep or of the seeds. Tags: the corpus, and
         ``group=option`` for the groups of the configuration.
     """
     job = HydraConfig.get()
-    above = Path(job.runtime.output_dir)
-    of_several = folder.resolve() != above.resolve()
-    options = [option for option in map(str, job.overrides.task) if option_of(option).partition(".")[0] not in UNNAMED]
+    job_dir = Path(job.runtime.output_dir)
+    trains_seeds = folder.resolve() != job_dir.resolve()
+    options = [
+        option for option in map(str, job.overrides.task) if option_of(option).partition(".")[0] not in NOT_IN_NAME
+    ]
     group = None
     if JOB_FOLDER in os.environ:
-        sweep = above.parent
+        sweep = job_dir.parent
         group = sweep.name
         command = sweep / "multirun.yaml"  # Hydra writes it before the first job
         shared = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
         options = [option for option in options if option not in shared] or options
-    elif of_several:
-        group = above.name
+    elif trains_seeds:
+        group = job_dir.name
         options = []
-    if of_several:
+    if trains_seeds:
         options = [*(option for option in options if option_of(option) != "seed"), f"seed={cfg.seed}"]
     corpus = str(cfg.dataset.name or corpus_name(Path(cfg.dataset.path)))
     tags = [corpus] if job_type == "train" else [corpus, str(cfg.name)]
-    chosen = {key: job.runtime.choices.get(key) for key in TAGGED}
+    chosen = {key: job.runtime.choices.get(key) for key in TAG_GROUPS}
     tags += [f"{key}={option}" for key, option in chosen.items() if option]
     name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
     group = group and group[:MAX_NAME_CHARACTERS]
@@ -122,18 +124,18 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]
 
 @contextmanager
 def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[Logger]]:
-    """The configured loggers, open while the block runs, with the run's configuration.
+    """Opens the configured loggers while the block runs, and logs the run's configuration.
 
     A W&B run is resumed if the folder's run did not finish or continues from a checkpoint. It always ends with the
     block: as failed after an error, as interrupted after Ctrl-C, as successful if Optuna prunes it. Other processes of
     a distributed run get loggers that do nothing.
 
     Raises:
-        ValueError: If W&B refuses the run, or an entry is no logger of Lightning.
+        ValueError: If W&B refuses the run, or an entry is not a Lightning logger.
     """
     options = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(options, dict)
-    named = {str(key): value for key, value in options.items()}
+    hyperparameters = {str(key): value for key, value in options.items()}
     loggers: list[Logger] = []
     with ExitStack() as opened:
         for name, settings in (cfg.logger or {}).items():
@@ -147,7 +149,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
                 logger = instantiate(settings, **folder_option)
             if not isinstance(logger, Logger):
                 raise ValueError(f"logger.{name}._target_={settings._target_} is no logger of Lightning")
-            logger.log_hyperparams(named)
+            logger.log_hyperparams(hyperparameters)
             loggers.append(logger)
         yield loggers
 
@@ -156,7 +158,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
 def _wandb_run(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
     """Opens a new W&B run, or resumes that of the folder, which keeps its id; it ends with the block."""
     values = labels | {"save_dir": str(folder)}
-    stored = folder / STORED
+    stored = folder / WANDB_FILE
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):
         values |= read_stored(stored)
     if wandb.setup().settings.sweep_id:
@@ -202,7 +204,7 @@ def _is_wandb(logger: DictConfig) -> bool:
 
 
 def make_workspace(entity: str, project: str, name: str) -> Workspace:
-    """Makes the workspace without sending it.
+    """Builds the workspace without sending it.
 
     Returns:
         Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and
@@ -210,9 +212,9 @@ def make_workspace(entity: str, project: str, name: str) -> Workspace:
     """
     curves: list[PanelTypes] = [LinePlot(title=title, x="epoch", y=list(keys)) for title, keys in BY_EPOCH.items()]
     columns = [ParallelCoordinatesPlotColumn(Config(key), display_name=name) for key, name in SETTINGS.items()]
-    columns += [ParallelCoordinatesPlotColumn(SummaryMetric(key)) for key in CHOSEN_BY]
+    columns += [ParallelCoordinatesPlotColumn(SummaryMetric(key)) for key in SELECTION_METRICS]
     settings = ParallelCoordinatesPlot(title="lambda, margin and d", columns=columns)
-    bars: list[PanelTypes] = [BarPlot(title=f"Test {title}", metrics=[key]) for title, key in ON_TEST.items()]
+    bars: list[PanelTypes] = [BarPlot(title=f"Test {title}", metrics=[key]) for title, key in TEST_METRICS.items()]
     whole_width = SectionLayoutSettings(columns=1, rows=1)
     return Workspace(
         entity=entity,

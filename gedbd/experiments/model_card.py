@@ -79,7 +79,7 @@ def model_card(
     split_options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
     summary = inspect.cleandoc(get_class(cfg.split._target_).__doc__ or "").partition("\nArgs:")[0]
     text = cfg.text
-    if text.get("captions") is not None:  # of a path only the file name, since the card may be published
+    if text.get("captions") is not None:  # only the file name of the path, since the card may be published
         text = OmegaConf.merge(text, {"captions": Path(text.captions).name})
     about = {
         "form": form,
@@ -104,9 +104,9 @@ def model_card(
     }
     about |= {"license": license, "repository": repository, "load": " ".join(options)}
     # The run's numbers are those of the best checkpoint.
-    evaluated = _evaluated(run) if checkpoint == "best" else None
-    front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), evaluated)
-    return render_markdown("model_card.md.j2", front=front, **about, **_measured(run))
+    eval_results = _eval_results(run) if checkpoint == "best" else None
+    front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), eval_results)
+    return render_markdown("model_card.md.j2", front=front, **about, **_result_tables(run))
 
 
 def render_markdown(template: str, **values: Any) -> str:
@@ -123,7 +123,7 @@ def render_markdown(template: str, **values: Any) -> str:
 
 
 def base_model(encoder: Any) -> str | None:
-    """The hub's name of the fine-tuned model; None for a folder and for an encoder that was made in memory."""
+    """Name on the hub of the model that was fine-tuned; None for a folder and for an encoder made in memory."""
     model = str(encoder.get("model") or "")
     return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
@@ -146,11 +146,11 @@ def _front_matter(
     return str(data.to_yaml())
 
 
-def _evaluated(run: Run) -> "list[EvalResult]":
+def _eval_results(run: Run) -> "list[EvalResult]":
     """The run's metrics of the text branch, as the hub reads them."""
     from huggingface_hub import EvalResult
 
-    # The names of the tasks are those that sentence-transformers gives.
+    # Task names as in the model cards of sentence-transformers.
     tables = {
         ("binary-classification", "Duplicate pairs"): run.results[["method", *PAIR_METRICS]],
         ("information-retrieval", "Duplicates among all earlier reports"): run.ranking,
@@ -175,7 +175,7 @@ def _evaluated(run: Run) -> "list[EvalResult]":
     return results
 
 
-def _measured(run: Run) -> dict[str, object]:
+def _result_tables(run: Run) -> dict[str, object]:
     """The run's results of the text branch and the frozen encoder, as Markdown tables."""
     chosen = run.predictions[run.predictions["part"] == run.part]
     pool = run.folder / "ranking_test_pool.csv"
@@ -190,5 +190,5 @@ def _measured(run: Run) -> dict[str, object]:
 
 
 def _table(results: pd.DataFrame) -> str:
-    mine = results[results["method"].isin(METHODS)]
-    return "\n".join(markdown(show(mine.assign(method=mine["method"].map(METHODS)))))
+    rows = results[results["method"].isin(METHODS)]
+    return "\n".join(markdown(show(rows.assign(method=rows["method"].map(METHODS)))))

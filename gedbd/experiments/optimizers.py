@@ -35,7 +35,7 @@ def adam(
 
 
 def constant(optimizer: Optimizer, total_steps: Callable[[], int], warmup_steps: int) -> LambdaLR:
-    """Learning rates that rise over ``warmup_steps`` and stay there; ``total_steps`` is not called."""
+    """Learning rates that rise over ``warmup_steps`` and then stay constant; ``total_steps`` is not called."""
     return LambdaLR(optimizer, lambda step: warmup_factor(step, warmup_steps))
 
 
@@ -46,7 +46,7 @@ def cosine(optimizer: Optimizer, total_steps: Callable[[], int], warmup_steps: i
 
 
 def warmup_factor(step: int, warmup_steps: int) -> float:
-    """What the learning rate is multiplied by after ``step`` steps; reaches 1 after ``warmup_steps``.
+    """Factor of the learning rate after ``step`` steps; reaches 1 after ``warmup_steps``.
 
     With 3 warm-up steps the factors are 1/4, 2/4, 3/4, 1, 1, ...
     """

@@ -22,7 +22,7 @@ from gedbd.retrieval.ranking_tasks import RankingTask
 
 SECTIONS = ("labels", "pairs", "ranking")
 PAIR = ["id_1", "id_2", "label", "part"]
-SPLITS = {PARTS[VAL]: "dev", PARTS[TEST]: "test"}  # BEIR's names of the parts
+SPLITS = {PARTS[VAL]: "dev", PARTS[TEST]: "test"}  # BEIR's names of the splits
 QRELS = ["query-id", "corpus-id", "score"]
 GROUPS = (
     "BEIR's metrics count documents. Those of gedbd count duplicate groups: only the best report of a group has a rank."
@@ -35,7 +35,7 @@ DOCUMENTS = "Metrics count documents, as those of gedbd do by this protocol."
 def export_pairs(folder: Path, out: Path, console: Console) -> None:
     """Writes reports, pairs, queries, their candidates, and what the run scored, with a README.
 
-    The folder ``out`` does not exist or is empty.
+    The folder ``out`` must not exist or must be empty.
 
     Raises:
         ValueError: If the run is unfinished or of another kind, its corpus has changed, or other pairs are drawn now.
@@ -69,7 +69,7 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
 
 
 def read_drawn(folder: Path, needs_scores: bool = False) -> tuple[Run, PreparedData]:
-    """A run, and the reports, pairs and queries that its options draw.
+    """Reads a run, and draws its reports, pairs and queries again.
 
     Raises:
         ValueError: If the run draws no pairs, has scored none that are needed, or its corpus has changed.
@@ -87,32 +87,30 @@ def read_drawn(folder: Path, needs_scores: bool = False) -> tuple[Run, PreparedD
 
 def _reports(prepared: PreparedData) -> pd.DataFrame:
     reports = prepared.corpus.reports
-    parts = np.array([*PARTS, ""], dtype=object)  # the part -1, which is none, is the last
+    parts = np.array([*PARTS, ""], dtype=object)  # -1, which means no split, selects the last entry
     return reports[["id", "title", "description", "created_at"]].assign(
         group=reports["id"].to_numpy(dtype=object)[prepared.corpus.group], part=parts[prepared.parts]
     )
 
 
 def query_tables(prepared: PreparedData, ids: np.ndarray) -> dict[str, pd.DataFrame]:
-    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and parts."""
+    """The tables ``queries``, ``candidates`` and ``relevant`` of all protocols and splits."""
     frames: dict[str, list[pd.DataFrame]] = {"queries": [], "candidates": [], "relevant": []}
     for part, protocols in prepared.queries.items():
         for protocol, task in protocols.items():
-            about = {"protocol": protocol, "part": part}
+            keys = {"protocol": protocol, "part": part}
             query_ids = ids[task.queries]
             relevant = [task.relevant(index) for index in range(len(task))]
             repeated = np.repeat(query_ids, [len(rows) for rows in relevant])
-            frames["queries"].append(pd.DataFrame({**about, "id": query_ids, "unit": task.words.unit}))
-            frames["candidates"].append(_candidates(task, query_ids).assign(**about))
-            frames["relevant"].append(
-                pd.DataFrame({**about, "id": repeated, "relevant": ids[np.concatenate(relevant)]})
-            )
+            frames["queries"].append(pd.DataFrame({**keys, "id": query_ids, "unit": task.words.unit}))
+            frames["candidates"].append(_candidates(task, query_ids).assign(**keys))
+            frames["relevant"].append(pd.DataFrame({**keys, "id": repeated, "relevant": ids[np.concatenate(relevant)]}))
     order = ["protocol", "part", "id"]
     tables = {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items() if parts}
     return {name: table[[*order, *table.columns.difference(order)]] for name, table in tables.items()}
 
 
-def _candidates(task: RankingTask, named: np.ndarray) -> pd.DataFrame:
+def _candidates(task: RankingTask, query_ids: np.ndarray) -> pd.DataFrame:
     """The candidates of each query as ranges of rows: 0, 1, 2 and 5 are those from 0 to 3 and from 5 to 6."""
     starts = []
     stops = []
@@ -124,7 +122,7 @@ def _candidates(task: RankingTask, named: np.ndarray) -> pd.DataFrame:
         stops.append(rows[np.concatenate([gaps, [len(rows) - 1]])] + 1 if len(rows) else rows)
         counts.append(len(starts[-1]))
     return pd.DataFrame(
-        {"id": np.repeat(named, counts), "start": np.concatenate(starts), "stop": np.concatenate(stops)}
+        {"id": np.repeat(query_ids, counts), "start": np.concatenate(starts), "stop": np.concatenate(stops)}
     )
 
 
@@ -154,7 +152,7 @@ def _readme(run: Run) -> str:
 def export_beir(folder: Path, out: Path, protocol: str | None, console: Console) -> None:
     """Writes the reports, queries, relevant reports and candidates of a run in BEIR's format, with a README.
 
-    The folder ``out`` does not exist or is empty; the protocol is the run's first by default.
+    The folder ``out`` must not exist or must be empty; the default protocol is the run's first one.
 
     Raises:
         ValueError: If the run is of another kind, its corpus has changed, or it has no such protocol.
@@ -168,7 +166,9 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
     chosen = names[0] if protocol is None else protocol
     if chosen not in names:
         raise ValueError(f"queries={chosen}: run={folder} has the protocols {', '.join(names)}")
-    own = {name: table[(table["protocol"] == chosen) & table["part"].isin(SPLITS)] for name, table in tables.items()}
+    chosen_tables = {
+        name: table[(table["protocol"] == chosen) & table["part"].isin(SPLITS)] for name, table in tables.items()
+    }
     text = reports.set_index("id")
     with whole_folder(out) as fresh:
         days = ["" if pd.isna(moment) else moment.isoformat() for moment in reports["created_at"]]
@@ -177,25 +177,25 @@ def export_beir(folder: Path, out: Path, protocol: str | None, console: Console)
             fresh / "corpus.jsonl",
             ({"_id": id_, "title": t, "text": d, "metadata": {"created_at": day}} for id_, t, d, day in documents),
         )
-        asked = own["queries"]["id"].drop_duplicates()
+        query_ids = chosen_tables["queries"]["id"].drop_duplicates()
         # As BEIR's encoders join title and text of a document.
         words = (text["title"] + " " + text["description"]).str.strip()
-        _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": words[query]} for query in asked))
+        _write_lines(fresh / "queries.jsonl", ({"_id": query, "text": words[query]} for query in query_ids))
         for part, split in SPLITS.items():
-            of_part = {name: table[table["part"] == part] for name, table in own.items()}
-            if of_part["queries"].empty:
+            split_tables = {name: table[table["part"] == part] for name, table in chosen_tables.items()}
+            if split_tables["queries"].empty:
                 continue
-            qrels = of_part["relevant"].rename(columns={"id": QRELS[0], "relevant": QRELS[1]}).assign(score=1)
-            ranges = of_part["candidates"].rename(columns={"id": QRELS[0]})
+            qrels = split_tables["relevant"].rename(columns={"id": QRELS[0], "relevant": QRELS[1]}).assign(score=1)
+            ranges = split_tables["candidates"].rename(columns={"id": QRELS[0]})
             for name, table in (("qrels", qrels[QRELS]), ("candidates", ranges[[QRELS[0], "start", "stop"]])):
                 (fresh / name).mkdir(exist_ok=True)
                 table.to_csv(fresh / name / f"{split}.tsv", sep="\t", index=False)
-        unit = GROUPS if (own["queries"]["unit"] == "groups").any() else DOCUMENTS
+        unit = GROUPS if (chosen_tables["queries"]["unit"] == "groups").any() else DOCUMENTS
         tasks = [prepared.queries[part][chosen] for part in SPLITS if chosen in prepared.queries.get(part, {})]
         against = "; ".join(task.against for task in tasks)
-        written = render_markdown("beir_export.md.j2", corpus=run.corpus, protocol=chosen, against=against, unit=unit)
-        write_text(fresh / "README.md", written)
-    counts = {"documents": len(reports), "queries": len(asked), "relevant": len(own["relevant"])}
+        readme = render_markdown("beir_export.md.j2", corpus=run.corpus, protocol=chosen, against=against, unit=unit)
+        write_text(fresh / "README.md", readme)
+    counts = {"documents": len(reports), "queries": len(query_ids), "relevant": len(chosen_tables["relevant"])}
     print_line(console, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 

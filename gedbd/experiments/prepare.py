@@ -1,4 +1,4 @@
-"""What training, baselines and backtests start from: reports, split, observed groups, pairs and queries."""
+"""Prepares the data of training, baselines and backtests: reports, split, observed groups, pairs and queries."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,11 +29,11 @@ MATMUL_PRECISIONS = ("highest", "high", "medium")
 class PreparedData(NamedTuple):
     """A corpus ready for training and evaluation."""
 
-    corpus: Corpus  # N reports; those that come after all parts are left out
-    parts: np.ndarray  # ``(N,)`` part of each report: 0 train, 1 val, 2 test
-    observed_group: np.ndarray  # ``(N,)`` groups as far as training may see them
+    corpus: Corpus  # N reports; those that are later than all splits are left out
+    parts: np.ndarray  # ``(N,)`` split of each report: 0 train, 1 val, 2 test
+    observed_group: np.ndarray  # ``(N,)`` the groups that training may see
     pairs: pd.DataFrame  # the table of ``PairSampler.sample``
-    queries: dict[str, dict[str, RankingTask]]  # what is ranked, by part and protocol
+    queries: dict[str, dict[str, RankingTask]]  # ranking tasks by split and protocol
     warnings: tuple[str, ...] = ()  # warnings for the user
 
     def with_larger_training(self) -> "PreparedData":
@@ -44,7 +44,7 @@ class PreparedData(NamedTuple):
         return self._replace(parts=parts, pairs=pairs, queries=queries)
 
     def scorer_inputs(self, part: str) -> ScorerInputs:
-        """What a baseline may learn from when a part is reported: nothing of this part but its reports and their links.
+        """Data that a baseline may learn from when a split is reported: of this split only its reports and their links.
 
         Links that training may not see are left out.
         """
@@ -62,7 +62,7 @@ class PreparedData(NamedTuple):
 def prepare_data(cfg: DictConfig, console: Console, corpus: Corpus | None = None) -> PreparedData:
     """Reads the corpus, splits it, samples pairs and finds queries, and prints the warnings of each.
 
-    Without a corpus, that of the section ``dataset`` is read.
+    Reads the corpus of the section ``dataset`` unless one is passed.
     """
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
@@ -77,7 +77,7 @@ def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
     split = instantiate(cfg.split)
     corpus, parts = keep_assigned(corpus, split_corpus(split, corpus))
     sampler = instantiate(cfg.pairs)
-    # Feedback of triagers may join groups, so the sampler has the last word on what training observes.
+    # Feedback of triagers may join groups, so the sampler decides last what training observes.
     observed = sampler.join_accepted(corpus, split, instantiate(cfg.labels).observed(corpus, parts))
     pairs, pair_warnings = sampler.sample(corpus, split, observed)
     check_ranking(cfg.ranking)
@@ -106,7 +106,7 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
 
 
 def check_ranking(ranking: DictConfig) -> None:
-    """Raises ValueError if a part, a protocol or a rank of the section ranking is invalid."""
+    """Raises ValueError if a split, a protocol or a rank of the section ``ranking`` is invalid."""
     unknown = [name for name in ranking.parts if name not in PARTS]
     if unknown:
         raise ValueError(f"ranking.parts={list(ranking.parts)}: {unknown[0]} is unknown: choose {', '.join(PARTS)}")
@@ -133,14 +133,14 @@ def ranking_queries(
     finders: Mapping[str, TaskFinder],
     top_k: tuple[int, ...],
 ) -> tuple[dict[str, dict[str, RankingTask]], list[str]]:
-    """What is ranked in each part by each protocol, and warnings, such as about parts without queries."""
+    """Ranking tasks by split and protocol, and warnings, such as about splits without queries."""
     queries: dict[str, dict[str, RankingTask]] = {}
     warnings = []
-    parts_by_warning: dict[str, list[str]] = {}  # warnings of the ranking tasks, with the parts that they hold for
+    parts_by_warning: dict[str, list[str]] = {}  # warnings of the ranking tasks, with their splits
     for part in parts:
-        chosen = report_parts == PARTS.index(part)
+        in_split = report_parts == PARTS.index(part)
         for protocol, find in finders.items():
-            task = find(corpus, chosen, top_k=top_k)
+            task = find(corpus, in_split, top_k=top_k)
             if len(task):
                 queries.setdefault(part, {})[protocol] = task
                 for warning in task.warnings:

@@ -1,4 +1,4 @@
-"""Numbers of papers beside measured ones: read from the ``published.csv`` of a wing, and written after a sweep."""
+"""Published numbers beside measured ones: read from the ``published.csv`` of a package, written after a sweep."""
 
 import os
 import re
@@ -42,26 +42,26 @@ class BesidePublished(Callback):
             self.write(Path(config.hydra.sweep.dir))
 
 
-def read_published(wing: str, *items: str) -> pd.DataFrame:
+def read_published(package: str, *items: str) -> pd.DataFrame:
     """The published numbers of some tables or figures.
 
     Args:
-        wing: The package whose ``published.csv`` is read: one row a number, with ``item`` (the table), ``corpus``,
+        package: The package whose ``published.csv`` is read: one row per number, with ``item`` (the table), ``corpus``,
             ``method``, ``name`` (as the paper calls it), ``condition`` (an epoch, or what is ranked), ``metric``,
             ``value`` and ``source``.
         items: Names of tables and figures.
 
     Returns:
-        One row for each item, corpus, method and condition, in the paper's order, with one column a metric; a number
-        that the paper does not give is missing.
+        One row for each item, corpus, method and condition, in the paper's order, with one column per metric;
+        numbers that the paper does not give are missing.
     """
-    table = read_csv(locate(f"pkg://gedbd.{wing}/published.csv"), "value")
+    table = read_csv(locate(f"pkg://gedbd.{package}/published.csv"), "value")
     rows: dict[tuple[Any, ...], Row] = {}
     table = table[table["item"].isin(items)].astype({"condition": object}).fillna({"condition": ""})
     for number in table.to_dict("records"):
-        about = {str(name): number[name] for name in (*KEYS, "name", "source")}
-        key = tuple(about[name] for name in KEYS)
-        rows.setdefault(key, about)[number["metric"]] = number["value"]
+        key_columns = {str(name): number[name] for name in (*KEYS, "name", "source")}
+        key = tuple(key_columns[name] for name in KEYS)
+        rows.setdefault(key, key_columns)[number["metric"]] = number["value"]
     return pd.DataFrame(list(rows.values()))
 
 
@@ -72,29 +72,29 @@ def beside(
 
     Args:
         measured: The key of each row in the paper's table, None for what the paper does not have, and the row.
-        published: The paper's rows by their keys: how they are named, and their metrics.
+        published: The paper's rows by key, with their names and metrics.
         metrics: The metrics that are compared.
 
     Returns:
-        The rows, and those of the paper that have no measured one, in the paper's order.
+        The rows, and the paper's rows without a measured one, in the paper's order.
     """
     measured = list(measured)
     keys = {key for key, _ in measured}
-    rows = [row | _paper(published.get(key, {}), metrics) for key, row in measured]
+    rows = [row | _paper_columns(published.get(key, {}), metrics) for key, row in measured]
     only_paper = [
-        {name: value for name, value in row.items() if name not in metrics} | _paper(row, metrics)
+        {name: value for name, value in row.items() if name not in metrics} | _paper_columns(row, metrics)
         for key, row in published.items()
         if key not in keys
     ]
     return rows, only_paper
 
 
-def _paper(row: Mapping[str, Any], metrics: Sequence[str]) -> Row:
+def _paper_columns(row: Mapping[str, Any], metrics: Sequence[str]) -> Row:
     return {f"paper {metric}": row.get(metric, float("nan")) for metric in metrics}
 
 
 def finished_runs(name: str, sweep_dir: Path, console: Console) -> list[Run]:
-    """The finished runs of a sweep; without any, says that there is no table of this name."""
+    """The finished runs of a sweep; if there are none, prints that there is no table ``name``."""
     try:
         return find_runs([sweep_dir]).finished
     except ValueError:
@@ -103,7 +103,7 @@ def finished_runs(name: str, sweep_dir: Path, console: Console) -> list[Run]:
 
 
 def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
-    """The settings of each corpus, in the order of the first of each."""
+    """Groups settings by corpus, in the order in which corpora first occur."""
     corpora: dict[str, list[Setting]] = {}
     for setting in settings:
         corpora.setdefault(setting.corpus, []).append(setting)
@@ -113,7 +113,7 @@ def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
 def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
     """What was measured on a corpus, by which encoders, where and when.
 
-    ``measured`` is what else was the same in all runs.
+    ``measured`` names what else was the same in all runs.
     """
     first = settings[0]
     encoders = ", ".join(dict.fromkeys(str(setting.runs[0].config.encoder.name) for setting in settings))
@@ -127,7 +127,7 @@ def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
 def readable(table: pd.DataFrame, headings: Mapping[str, str] | None = None) -> pd.DataFrame:
     """A table to show: short headings, and no empty columns such as intervals of a single seed.
 
-    ``headings`` are parts of column names and what replaces them.
+    ``headings`` maps substrings of column names to replacements.
     """
     renamed = table.copy()
     if headings:

@@ -1,7 +1,7 @@
-"""How a training is interrupted, and how it continues: checkpoints, signals, and the options of the run.
+"""Interrupts and resumes training: checkpoints, signals, and the options of the run.
 
-One rule says with which options a run continues: its saved ones, with trainer, callbacks, logger and patience of the
-command line. With any other option, the command line must compose all options of the run again.
+A run continues with its saved options, except trainer, callbacks, logger and patience, which the command line may set.
+If it sets any other option, the command line must compose all options of the run again.
 """
 
 import os
@@ -46,18 +46,18 @@ PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 
 def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[str]) -> DictConfig:
-    """The options of the run whose checkpoint is given, with those of the command line that may differ.
+    """The options of the run to resume, with those of the command line that may differ.
 
-    A chosen file, such as ``trainer=gpu``, replaces the section of the run, but for its number of epochs. Options that
+    A chosen file, such as ``trainer=gpu``, replaces the section of the run, except its number of epochs. Options that
     the run does not have keep their defaults.
 
     Raises:
         ValueError: If the command line sets an option that must not differ, and its options are not those of the run.
     """
     now, saved = OmegaConf.create(saved_options(cfg)), _options_of_run(cfg)
-    typed = {section_of(word) for word in given} - set(MAY_DIFFER)
-    if typed:
-        _check_equal(now, saved, typed)
+    changed_sections = {section_of(word) for word in given} - set(MAY_DIFFER)
+    if changed_sections:
+        _check_equal(now, saved, changed_sections)
     resumed = OmegaConf.create({**now, **saved})
     chosen = {section_of(word) for word in given if option_of(word) in choices}
     # A file does not decide where metrics are sent.
@@ -105,29 +105,29 @@ def _options_of_run(cfg: DictConfig) -> DictConfig:
 def _check_equal(now: DictConfig, saved: DictConfig, typed: Container[str] = ()) -> None:
     """Raises ValueError for the first option that differs from the run's, of the sections ``typed`` first.
 
-    Options that the run does not have pass.
+    Options that the run does not have are not compared.
     """
     compared = [name for name in map(str, now) if name in saved and (name in typed or name not in NOT_COMPARED)]
     for name in sorted(compared, key=lambda name: name not in typed):
-        for option, asked, used in _differences(name, now[name], saved[name]):
+        for option, asked, saved_value in _differences(name, now[name], saved[name]):
             raise ValueError(
-                f"ckpt_path={now.ckpt_path}: its run had {option}={written_value(used)}, this one has"
+                f"ckpt_path={now.ckpt_path}: its run had {option}={written_value(saved_value)}, this one has"
                 f" {written_value(asked)}: give ckpt_path= alone, or with trainer, callbacks, logger and patience, or"
                 " start a new run"
             )
 
 
-def _differences(name: str, asked: Any, used: Any) -> Iterator[tuple[str, Any, Any]]:
+def _differences(name: str, new_value: Any, saved_value: Any) -> Iterator[tuple[str, Any, Any]]:
     """Names of options that differ, with both values; the option ``name`` of a section comes first."""
-    if not (OmegaConf.is_dict(asked) and OmegaConf.is_dict(used)):
-        if asked != used:
-            yield name, asked, used
+    if not (OmegaConf.is_dict(new_value) and OmegaConf.is_dict(saved_value)):
+        if new_value != saved_value:
+            yield name, new_value, saved_value
         return
-    if name in CHOSEN_NAMES and list(asked) != list(used):
-        yield name, list(asked), list(used)
+    if name in CHOSEN_NAMES and list(new_value) != list(saved_value):
+        yield name, list(new_value), list(saved_value)
         return
-    for key in sorted(used, key=lambda key: key != "name"):
-        yield from _differences(f"{name}.{key}", asked.get(key), used[key])
+    for key in sorted(saved_value, key=lambda key: key != "name"):
+        yield from _differences(f"{name}.{key}", new_value.get(key), saved_value[key])
 
 
 def readable_checkpoint(folder: Path) -> str | None:
@@ -137,7 +137,7 @@ def readable_checkpoint(folder: Path) -> str | None:
         return None
     try:
         check_whole(path)
-        # mmap reads the structure of the archive, not the weights, which the checksum has covered.
+        # mmap reads the structure of the archive, not the weights, which the checksum covers.
         torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
         print_line(open_console(), f"{path} cannot be read, so this run starts over: {first_line(error)}")
@@ -167,7 +167,7 @@ def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus
 
 
 def trained_epochs(checkpoint: Path) -> int:
-    """After how many epochs a checkpoint was written."""
+    """Number of epochs after which a checkpoint was written."""
     check_whole(checkpoint)
     return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
 
@@ -237,7 +237,7 @@ class TerminationHandler(Callback):
     """Lets SIGTERM end the training at once.
 
     Lightning's own handler waits for the end of a batch, ends the process with status 0 and, in a distributed run,
-    waits for processes that may have ended. Under SLURM it stays, as it belongs to requeueing.
+    waits for processes that may have ended. Under SLURM it stays, because it requeues the job.
     """
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -256,9 +256,9 @@ def exit_when_interrupted(seeds: int) -> Iterator[None]:
         yield
     except KeyboardInterrupt as interrupt:
         if is_first() and JOB_FOLDER not in os.environ:  # the sweep of a job says how to continue it
-            several = "hydra.run.dir" if seeds > 1 else None
+            folder_option = "hydra.run.dir" if seeds > 1 else None
             folder = Path(HydraConfig.get().runtime.output_dir)
-            print(continuation_message(sys.argv[1:], folder, several), flush=True)
+            print(continuation_message(sys.argv[1:], folder, folder_option), flush=True)
         raise SystemExit(exit_status(interrupt)) from None
 
 

@@ -1,4 +1,4 @@
-"""Training of vectors of reports by their duplicates: data, threshold, scores of pairs and rankings, and the result."""
+"""Trains report vectors from duplicates: data, threshold, scores of pairs, rankings, and the result."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +39,7 @@ class Embedded(NamedTuple):
 
 
 class ScoredPairs(NamedTuple):
-    """The pairs of a part with their columns of scores, and their loss."""
+    """The pairs of a split with columns of scores, and their loss."""
 
     table: pd.DataFrame
     loss: Tensor
@@ -49,7 +49,7 @@ class ScoredPairs(NamedTuple):
         return best_threshold(self.table["score"].to_numpy(), self.table["label"].to_numpy(), grid)
 
     def metrics(self, threshold: float) -> dict[str, float]:
-        """Metrics of the column ``score``; a pair is called a duplicate from ``threshold`` on."""
+        """Metrics of the column ``score``; ``threshold`` is the lowest score of a predicted duplicate."""
         return pairwise_metrics(self.table["score"].to_numpy(), self.table["label"].to_numpy(), threshold)
 
 
@@ -65,7 +65,7 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     index = positions_among(reports.n_id, pairs[["earlier", "later"]].to_numpy().T)
     label = torch.from_numpy(pairs["label"].to_numpy(dtype=np.int64, copy=True)).to(index.device)
     scored = pairs.assign(score=cosine(reports.z, index), score_text=cosine(reports.z_text, index))
-    # The loss wants one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
+    # The loss needs one batch: only the reports of the pairs, renumbered 0, 1, 2, ...
     rows, batch_index = torch.unique(index, return_inverse=True)
     groups = torch.from_numpy(group[reports.n_id[rows].cpu().numpy()]).to(index.device)
     return ScoredPairs(scored, loss(reports.z[rows], groups, batch_index, label))
@@ -82,15 +82,15 @@ def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def positions_among(n_id: Tensor, rows: np.ndarray) -> Tensor:
-    """Positions of rows among sorted ones, of the same shape: rows ``[7, 2]`` among ``[2, 5, 7]`` are ``[2, 0]``.
+    """Positions of ``rows`` in the sorted ``n_id``, in the same shape: ``[7, 2]`` in ``[2, 5, 7]`` are ``[2, 0]``.
 
     Raises:
-        ValueError: If one is missing.
+        ValueError: If a row is missing.
     """
-    wanted = torch.from_numpy(rows.copy()).to(n_id.device)
-    # A row above all others would be at U, which no index reaches: it is clamped, and then differs below.
-    index = torch.searchsorted(n_id, wanted).clamp(max=len(n_id) - 1)
-    if not torch.equal(n_id[index], wanted):
+    row_tensor = torch.from_numpy(rows.copy()).to(n_id.device)
+    # A row above all others gets position U, which is out of range: clamped, it fails the comparison below.
+    index = torch.searchsorted(n_id, row_tensor).clamp(max=len(n_id) - 1)
+    if not torch.equal(n_id[index], row_tensor):
         raise ValueError("reports were not encoded: leave out trainer.limit_val_batches and limit_test_batches")
     return index
 
@@ -113,9 +113,9 @@ class RetrievalData(WholeBatchData):
     Args:
         pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
         group: ``(N,)`` duplicate group of every report, for evaluation.
-        parts: ``(N,)`` part of each report: 0 train, 1 val, 2 test.
-        queries: What is ranked in each part, by protocol; the other parts have pairs only.
-        evaluated: Parts that a test scores; the last one is reported.
+        parts: ``(N,)`` split of each report: 0 train, 1 val, 2 test.
+        queries: Ranking tasks by split and protocol; the other splits have pairs only.
+        evaluated: Splits that a test scores; the last one is reported.
     """
 
     def __init__(
@@ -135,11 +135,11 @@ class RetrievalData(WholeBatchData):
         self.on_top: RankerOnTop | None = None
 
     def pairs_of(self, *parts: str) -> pd.DataFrame:
-        """The pairs of some parts: train, val or test."""
+        """The pairs of some splits: train, val or test."""
         return self.pairs[self.pairs["part"].isin(parts)]
 
     def paired_rows(self, *parts: str) -> np.ndarray:
-        """The reports of the pairs of some parts, ascending."""
+        """The reports of the pairs of some splits, ascending."""
         return np.unique(self.pairs_of(*parts)[["earlier", "later"]].to_numpy())
 
     def val_dataloader(self) -> DataLoader[Any]:
@@ -147,19 +147,19 @@ class RetrievalData(WholeBatchData):
         return self.load_rows("val")
 
     def test_dataloader(self) -> DataLoader[Any]:
-        """Batches of the reports that the parts ``evaluated`` need."""
+        """Batches of the reports that the splits ``evaluated`` need."""
         return self.load_rows(*self.evaluated)
 
     def load_rows(self, *parts: str) -> DataLoader[Any]:
-        """Batches of the reports that the evaluation of some parts needs."""
+        """Batches of the reports that the evaluation of some splits needs."""
         raise NotImplementedError
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in columns, one a process: of 5 rows, 2 processes get [[a, b], [c, d], [e, e]]."""
+        """Rows in columns, one per process: of 5 rows, 2 processes get [[a, b], [c, d], [e, e]]."""
         return np.pad(rows, (0, -len(rows) % self.world_size), mode="edge").reshape(-1, self.world_size)
 
     def score_pairs_of(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
-        """Scores the pairs of a part by the vectors of the reports that they name."""
+        """Scores the pairs of a split by the vectors of their reports."""
         return score_pairs(reports, self.pairs_of(part), self.group, loss)
 
     def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
@@ -171,9 +171,9 @@ class RetrievalData(WholeBatchData):
         return self.on_top.metrics(vectors)
 
     def rank_queries(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
-        """Ranks the queries of a part, if there are any.
+        """Ranks the queries of a split, if there are any.
 
-        With ``text_too``, by the text vectors too, as ``score_text``.
+        ``text_too`` also ranks by the text vectors, as ``score_text``.
         """
         queries = self.queries.get(part, {})
         if not queries:
@@ -190,18 +190,18 @@ class RetrievalData(WholeBatchData):
 class RetrievalSystem(TrainingSystem):
     """Chooses the threshold on validation; scores pairs and ranks in a test.
 
-    Reports are encoded in ``validation_step``; their pairs are scored when all of them are.
+    ``validation_step`` encodes reports; the pairs are scored once all reports are encoded.
 
     Attributes:
         ranks_text: Whether a test ranks by the text vectors too.
         locks_threshold: Whether validation uses the threshold of the epoch with the best F1 so far, 0.5 at first, as
-            the authors' code of the paper does, and not each epoch's own.
+            the paper's code does, instead of each epoch's own.
         locked_f1: That best F1; -1 before the first epoch.
-        scores: Scored pairs of each part of the last test.
-        rankings: Rankings of the last part of the last test, by protocol and score.
+        scores: Scored pairs of each split of the last test.
+        rankings: Rankings of the last split of the last test, by protocol and score.
         embedded: Rows and unit vectors of all reports of the last test.
-        losses: Of each training batch its loss and how many pairs or reports it is the mean of.
-        encoded: Of each evaluation batch its rows and vectors.
+        losses: Loss of each training batch, and the number of pairs or reports that it is the mean of.
+        encoded: Rows and vectors of each evaluation batch.
     """
 
     threshold: Tensor
@@ -232,7 +232,7 @@ class RetrievalSystem(TrainingSystem):
         raise NotImplementedError
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
-        """The scored pairs of a part and their loss."""
+        """The scored pairs of a split and their loss."""
         return self.retrieval.score_pairs_of(reports, part, self.pair_loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
@@ -246,7 +246,7 @@ class RetrievalSystem(TrainingSystem):
     def log_epoch_loss(self) -> None:
         """Logs the mean loss of the epoch.
 
-        The mean over processes is computed when an epoch ends, where all of them are. With sync_dist=True Lightning
+        The mean over processes is computed at the end of an epoch, which all reach. With sync_dist=True Lightning
         would compute it when the value is first read, and the progress bar, which only the first process has, would
         wait forever.
         """
@@ -272,7 +272,7 @@ class RetrievalSystem(TrainingSystem):
         metrics = scored.metrics(float(self.threshold))
         self.log_metrics("val", metrics)
         if fitting and self.locks_threshold and metrics["f1"] > self.locked_f1:
-            # From now on, and in the checkpoint of this epoch; its own F1 was at the threshold before.
+            # Used from now on and in this epoch's checkpoint; this epoch's F1 is that at the previous threshold.
             self.locked_f1 = metrics["f1"]
             self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
         self.log_metrics("val", protocol_metrics(self.retrieval.rank_queries(reports, "val"), "score"))
@@ -290,7 +290,7 @@ class RetrievalSystem(TrainingSystem):
         self.locked_f1 = checkpoint.get("locked_f1", self.locked_f1)
 
     def on_test_epoch_end(self) -> None:
-        """Scores all evaluated parts, ranks the last one and logs its metrics."""
+        """Scores all evaluated splits, ranks the last one and logs its metrics."""
         reports = self.embed()
         evaluated = self.retrieval.evaluated
         scored = {part: self.score(reports, part) for part in evaluated}
@@ -304,7 +304,7 @@ class RetrievalSystem(TrainingSystem):
         self.encoded = []
 
     def log_metrics(self, prefix: str, values: Mapping[str, float]) -> None:
-        """Logs metrics of a part."""
+        """Logs metrics of a split."""
         for name, value in values.items():
             key = f"{prefix}/{name}"
             self.log(key, value, prog_bar=key in IN_PROGRESS_BAR)

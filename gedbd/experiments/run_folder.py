@@ -1,6 +1,6 @@
 """The folder of a run: its resolved configuration, the versions it was made with, its checkpoints and its results.
 
-A folder may come from a stranger. ``read_saved`` is the gate: it refuses other schemas, damaged files and what a file
+A folder may come from a stranger. ``read_saved`` refuses other schemas, damaged files and what a file
 must not name, see ``gedbd.configuration.allowed_targets``. What it returns may be built; what ``read_config`` returns
 is only shown. Commands import this module at their start, so it imports large libraries where it uses them.
 """
@@ -128,12 +128,12 @@ def check_corpus(folder: Path, corpus: "Corpus | ChangeCorpus") -> None:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads what OmegaConf reads, such as 1e-5 as a number, by libyaml, which is ten times as quick."""
+    """Reads YAML as OmegaConf does, such as 1e-5 as a number, but with libyaml, which is ten times as fast."""
 
     yaml_implicit_resolvers = get_yaml_loader().yaml_implicit_resolvers
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A section; an option that stands twice is an error."""
+        """Reads a section; raises an error if an option occurs twice."""
         names = [name.value for name, _ in node.value]
         if len(set(names)) < len(names):
             raise yaml.constructor.ConstructorError("an option occurs twice", node.start_mark)
@@ -198,8 +198,8 @@ def read_saved(
     except ValueError as error:
         raise ValueError(f"{source} is damaged: {error}") from error
     keep_local(options, source, cache_dir, given)
-    recorded = read_object(folder / VERSIONS).get("folder")  # the path of the folder when it was written
-    stored_in = recorded if isinstance(recorded, str) else ""
+    recorded_folder = read_object(folder / VERSIONS).get("folder")  # the path of the folder when it was written
+    stored_in = recorded_folder if isinstance(recorded_folder, str) else ""
 
     def find(path: Path) -> str:
         if not stored_in or path.exists() or not path.is_absolute():
@@ -217,7 +217,7 @@ def find_run(
     """A run's resolved configuration and the file of its ``best``, ``last`` or ``refit`` checkpoint.
 
     Raises:
-        ValueError: If the folder is no run of an encoder of reports, or has no such checkpoint, or a damaged one.
+        ValueError: If the run trained no encoder of reports, or the checkpoint is missing or damaged.
     """
     from gedbd.experiments.training_task import SystemTask
 
@@ -243,7 +243,7 @@ def load_run(
     """Restores a trained run from its folder.
 
     Raises:
-        ValueError: If the folder is no run, or its corpus has changed.
+        ValueError: If the folder is not a run folder, or its corpus has changed.
     """
     from gedbd.encoders.encoder_weights import load_state, read_state
 
@@ -260,15 +260,15 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
     """Replaces encoder and text of a configuration by those of a run; returns the file of its trained weights.
 
     Raises:
-        ValueError: If the folder is no run, or was trained on other parts of the corpus or other labels.
+        ValueError: If the folder is not a run folder, or the run was trained with another split or other labels.
     """
     saved, path = find_run(folder, checkpoint)
     # With another split or other labels, the run may have been trained on pairs that are tested here.
     for key in ("split", "labels"):
-        here = OmegaConf.to_container(cfg[key], resolve=True)
-        if here != OmegaConf.to_container(saved[key], resolve=True):
+        own_options = OmegaConf.to_container(cfg[key], resolve=True)
+        if own_options != OmegaConf.to_container(saved[key], resolve=True):
             raise ValueError(
-                f"run={folder} was trained with {key}={saved[key]}, but here it is {here}: set the same value"
+                f"run={folder} was trained with {key}={saved[key]}, but here it is {own_options}: set the same value"
             )
     cfg.encoder = saved.encoder
     cfg.text = saved.text
@@ -278,8 +278,8 @@ def use_run(cfg: DictConfig, folder: Path, checkpoint: str = "best") -> Path:
 class RunWeights(NamedTuple):
     """The weights of a trained encoder."""
 
-    test: Path  # encode the test part, and an index
-    val: Path  # encode the validation part: weights that have not learned from it
+    test: Path  # for encoding the test split, and an index
+    val: Path  # for encoding the validation split: weights that were not trained on it
 
 
 def run_weights(cfg: DictConfig) -> RunWeights:
@@ -306,15 +306,15 @@ class Run:
 
     @property
     def reported_pairs(self) -> "pd.DataFrame":
-        """The scored pairs of the part that was reported."""
+        """The scored pairs of the reported split."""
         return self.predictions[self.predictions["part"] == self.part]
 
     @cached_property
     def results(self) -> "pd.DataFrame":
-        """Metrics on pairs, one row a method; the first is the run's own."""
+        """Metrics on pairs, one row per method; the first is the run's own."""
         table = _read_table(self.folder / "results.csv")
-        same = self.folder / "results.json"
-        rows = len(read_list(same)) if same.is_file() else len(table)
+        json_path = self.folder / "results.json"
+        rows = len(read_list(json_path)) if json_path.is_file() else len(table)
         if rows != len(table):
             raise ValueError(
                 f"{self.folder}: results.csv has {len(table)} rows and results.json {rows}: one of them is cut off"
@@ -323,7 +323,7 @@ class Run:
 
     @cached_property
     def ranking(self) -> "pd.DataFrame | None":
-        """Metrics on queries among all earlier reports, one row a method, if the run ranked."""
+        """Metrics on queries among all earlier reports, one row per method, if the run ranked."""
         return self._table("ranking.csv")
 
     @cached_property
@@ -339,7 +339,7 @@ class Run:
 
     @cached_property
     def protocols(self) -> "dict[str, ProtocolWords]":
-        """The protocols that it ranked by, in its order, with the words about each; empty if it did not rank."""
+        """The protocols that it ranked by, in its order, with the wording for each; empty if it did not rank."""
         from gedbd.retrieval.ranking_tasks import words_of  # it imports pandas
 
         if self.queries is None:
@@ -351,7 +351,7 @@ class Run:
 
     @cached_property
     def epochs(self) -> "pd.DataFrame | None":
-        """One row an epoch; None for a baseline."""
+        """Metrics by epoch, one row per epoch; None for a baseline."""
         return self._table("metrics.csv")
 
     @cached_property
@@ -363,12 +363,12 @@ class Run:
     def captions(self) -> dict[str, str]:
         """Captions of the figures that only the run's task has, by name; ``figure_file`` is the file of each."""
         path = self.folder / CAPTIONS
-        found = read_object(path) if path.is_file() else {}
-        for name in found:
+        captions_by_name = read_object(path) if path.is_file() else {}
+        for name in captions_by_name:
             # The folder may come from a stranger: a name with slashes would be a file elsewhere.
             if not name.isidentifier():
                 raise ValueError(f"{path} is damaged: {name!r} is not the name of a figure")
-        return {name: str(caption) for name, caption in found.items()}
+        return {name: str(caption) for name, caption in captions_by_name.items()}
 
     def figure_file(self, name: str) -> Path:
         """The PNG file of a figure."""
@@ -381,7 +381,7 @@ class Run:
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """A hash of the corpus' contents, if the run has recorded one."""
+        """A hash of the corpus's contents, if the run has recorded one."""
         path = self.folder / VERSIONS
         return str(read_object(path, "corpus")["corpus"]) if path.is_file() else None
 
@@ -412,7 +412,7 @@ class Run:
 
     @property
     def corpus(self) -> str:
-        """Name of the corpus and, if the run used a part of it, which part."""
+        """Name of the corpus and, if the run used only its newest reports, their number."""
         name = self.config.dataset.name or corpus_name(Path(self.config.dataset.path))
         last_n = self.config.dataset.get("last_n")
         return f"{name}, newest {last_n:,}" if last_n else str(name)
@@ -424,7 +424,7 @@ class Run:
 
     @property
     def part(self) -> str:
-        """The part that was reported."""
+        """The reported split."""
         return str(self.config.part) if self.is_baseline else "test"
 
     def column(self, method: str) -> str:
@@ -464,13 +464,13 @@ class FoundRuns(NamedTuple):
 
 
 def find_runs(paths: list[Path]) -> FoundRuns:
-    """All runs in some folders and below. Those with a page of their own, such as backtests, are listed apart.
+    """All runs in some folders and below. Those with a page of their own, such as backtests, are listed separately.
 
     Raises:
         ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or
             if there is no run with predictions that this version of gedbd can read.
     """
-    # By resolved path: a run that is found by two of the paths counts once.
+    # By resolved path, so that a run below two of the paths counts once.
     finished: dict[Path, Run] = {}
     unfinished: dict[Path, Path] = {}
     outdated: dict[Path, str] = {}
@@ -478,25 +478,27 @@ def find_runs(paths: list[Path]) -> FoundRuns:
     for path in paths:
         if not path.is_dir():
             raise ValueError(f"{path}: no such folder; give a run folder, a sweep, or a folder that contains them")
-        # Without Hydra's own folders, and the jobs of a sweep by their numbers: 2 comes before 10.
+        # Skips Hydra's own folders, and sorts the jobs of a sweep by number: 2 comes before 10.
         configured = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
         folders = sorted(configured, key=lambda folder: [(int(p) if p.isdecimal() else -1, p) for p in folder.parts])
         scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
         with_page = [folder for folder in folders if any((folder / name).is_file() for name in (MATCHING, OWN_PAGE))]
-        own = [folder for folder in with_page if folder not in scored]
-        if not scored and not own:
+        page_only = [folder for folder in with_page if folder not in scored]
+        if not scored and not page_only:
             raise ValueError(
                 f"{path} has no run with {PREDICTIONS}, which this command reads: its task writes none, or the run is"
                 " unfinished, and ckpt_path=<run>/checkpoints/last.ckpt resumes it"
             )
-        own_pages |= {folder.resolve(): folder for folder in own}
+        own_pages |= {folder.resolve(): folder for folder in page_only}
         for folder in scored:
             try:
                 check_schema(folder)
                 finished[folder.resolve()] = Run(folder)
             except ValueError as error:
                 outdated[folder.resolve()] = str(error)
-        unfinished |= {folder.resolve(): folder for folder in folders if folder not in scored and folder not in own}
+        unfinished |= {
+            folder.resolve(): folder for folder in folders if folder not in scored and folder not in page_only
+        }
     if outdated and not finished:
         raise ValueError(next(iter(outdated.values())))
     if not finished:

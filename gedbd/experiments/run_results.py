@@ -1,4 +1,4 @@
-"""The end of a run: tables, figures, predictions or a page of its own, on disk, on screen and on the dashboard."""
+"""Writes, prints and logs the results of a run: tables, figures, predictions, or a page of its own."""
 
 import json
 import shlex
@@ -114,7 +114,7 @@ def write_results(
     write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
     for name, figure in figures.items():
-        # evaluate writes into the folder of a finished run: a figure is replaced as a whole.
+        # ``gedbd evaluate`` writes into the folder of a finished run: each figure is replaced atomically.
         save_figure(figure, folder / "figures" / name)
     if result.figures:
         captions = {name: caption for name, (caption, _) in result.figures.items()}
@@ -149,8 +149,8 @@ def show_results(
         print_table(console, with_intervals(result.with_names(shown)), ceiling)
     print_example_pairs(console, tables["examples"])
     values = [str(value) if isinstance(value, int) else f"{value:.3f}" for value in audit.values()]
-    audited = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})
-    print_table(console, audited, "leak audit: what test shares with training")
+    audit_table = pd.DataFrame({"": [name.replace("_", " ") for name in audit], "value": values})
+    print_table(console, audit_table, "leak audit: what test shares with training")
     warning = leak_warning(audit)
     if warning:
         print_line(console, warning, style="bold red")
@@ -212,7 +212,7 @@ def _with_groups(result: EvaluationResult) -> pd.DataFrame:
 
 
 def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
-    """Prints pairs to look at."""
+    """Prints the example pairs, unless the output is JSON."""
     if is_json_asked():
         return
     print_line(console, "\nexample pairs", style="italic")
@@ -229,7 +229,7 @@ def print_example_pairs(console: Console, examples: pd.DataFrame) -> None:
 
 
 def write_rankings(folder: Path, result: EvaluationResult) -> None:
-    """Writes ``queries.parquet``, TREC files of the rankings, and the words about each protocol."""
+    """Writes ``queries.parquet``, TREC files of the rankings, and the wording for each protocol."""
     document_ids = result.corpus.reports["id"]
     ids = document_ids.to_numpy(dtype=object)
     frames = []
@@ -242,7 +242,7 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
             write_run(folder / "trec" / f"{stem}.{method}.run", ranking, document_ids, method)
             table = ranking.queries
             rows = table["query"].to_numpy()
-            named = table.drop(columns=["query", "found"]).assign(
+            query_table = table.drop(columns=["query", "found"]).assign(
                 protocol=protocol,
                 method=method,
                 part=result.part,
@@ -250,7 +250,7 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
                 group=ids[result.corpus.group[rows]],
                 found=np.where(table["found"] >= 0, ids[table["found"]], ""),
             )
-            frames.append(named)
+            frames.append(query_table)
     write_parquet(folder / "queries.parquet", pd.concat(frames, ignore_index=True))
     words = {name: {**asdict(task.words), "against": task.against} for name, task in result.queries.items()}
     write_text(folder / PROTOCOLS, json.dumps(words, indent=2) + "\n")
@@ -268,7 +268,7 @@ def write_run_page(
     console: Console,
     metrics: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
-    """Writes CSV files, figures and page into a run folder, shows tables and logs; the run is finished then.
+    """Writes CSV files, figures and the page into a run folder, prints tables and logs; the run is then finished.
 
     Tables become CSV files and the figures of sections image files of their names; ``shown`` are tables for the
     terminal by their titles, and ``metrics`` numbers for the loggers.
@@ -302,5 +302,5 @@ def write_run_page(
 
 
 def mark_finished(folder: Path, summary: str) -> None:
-    """Writes the last file of the run, with which it counts as finished; ``summary`` is shown in lists of runs."""
+    """Writes the last file of the run, which marks it as finished; ``summary`` is shown in lists of runs."""
     write_text(folder / OWN_PAGE, json.dumps({"summary": summary}) + "\n")

@@ -1,4 +1,4 @@
-"""Training of any system by Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
+"""Trains any system with Lightning: its trainer, loggers and checkpoints, and the end of an interrupted run."""
 
 import os
 import sys
@@ -68,7 +68,7 @@ def trained(
     console: Console,
     more_loggers: Sequence[Logger] = (),
 ) -> Iterator[list[Logger]]:
-    """Trains a system and tests its best checkpoint; the block writes the results and gets the loggers.
+    """Trains a system, tests its best checkpoint, and yields the loggers; the block writes the results.
 
     Afterwards the processes of a distributed run wait for the one that writes. ``callbacks`` are those of
     ``training_callbacks`` and further ones; ``more_loggers`` are besides those of the section ``logger``. In the block,
@@ -89,7 +89,7 @@ def trained(
             bar=EpochProgressBar(),
             logger=loggers or steps_logger(callbacks, folder),
             default_root_dir=folder,
-            num_sanity_val_steps=0,  # the threshold would be chosen on a part of the pairs
+            num_sanity_val_steps=0,  # the threshold would be chosen on only some of the pairs
         )
         for line in waiting_lines(trainer, sys.argv[1:], folder):
             print(line, flush=True)
@@ -116,7 +116,7 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
     Optuna prunes a trial by the metric ``compared``: the higher, the better.
 
     Raises:
-        ValueError: If an entry of ``callbacks`` is no callback.
+        ValueError: If an entry of ``callbacks`` is not a callback.
     """
     folder_of_weights = folder / "checkpoints"
     checkpoint = partial(ModelCheckpoint, folder_of_weights, enable_version_counter=False)
@@ -132,7 +132,7 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
     # Lightning calls callbacks in this order, but all Checkpoint subclasses after the others. Early stopping reads what
     # the other ones log.
     configured = configured_callbacks(cfg.callbacks, folder_of_weights)
-    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # of a job that is a trial
+    trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # set in jobs that are trials
     return [
         *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
         EpochTable(folder / "metrics.csv", cfg.monitor, console),
@@ -155,28 +155,28 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     if weights.is_file() and trained_epochs(weights) == epochs:
         return
     if is_first():
-        print_detail(console, f"train again, on training and validation part; epochs: {epochs}")
+        print_detail(console, f"train again, on the training and validation sets; epochs: {epochs}")
     setup = task.build(cfg, console, ())
     # A folder for each number of epochs: a run that is trained further may find another epoch best.
-    kept = folder / "refit" / f"{epochs}_epochs"
+    refit_folder = folder / "refit" / f"{epochs}_epochs"
     last = ModelCheckpoint(
-        kept / "checkpoints", filename="last", save_on_train_epoch_end=True, enable_version_counter=False
+        refit_folder / "checkpoints", filename="last", save_on_train_epoch_end=True, enable_version_counter=False
     )
-    configured = configured_callbacks(cfg.callbacks, kept / "checkpoints")
+    configured = configured_callbacks(cfg.callbacks, refit_folder / "checkpoints")
     callbacks = [callback for callback in configured if not isinstance(callback, EarlyStopping)]
     with keyboard_interrupts():
         trainer = make_trainer(
             cfg,
-            kept,
+            refit_folder,
             console,
             [*callbacks, last],
             max_epochs=epochs,
-            logger=steps_logger(callbacks, kept),
+            logger=steps_logger(callbacks, refit_folder),
             default_root_dir=folder,
             limit_val_batches=0,
         )
         with all_end_together(trainer):
-            trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(kept))
+            trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(refit_folder))
             trainer.save_checkpoint(weights, weights_only=True)
 
 
@@ -196,14 +196,14 @@ def make_trainer(
 ) -> pl.Trainer:
     """The configured trainer, with the callbacks that every training has.
 
-    A profiler writes ``fit-profile.txt`` into ``folder``, unless its options name another place.
+    A profiler writes ``fit-profile.txt`` into ``folder``, unless its options name another path.
     """
     shows_progress = cfg.trainer.get("enable_progress_bar", True) and not (console.quiet or is_quiet())
     bars = [bar] if bar is not None and shows_progress else []
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
         callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), *callbacks, *bars],
-        use_distributed_sampler=False,  # the batch samplers share out batches themselves
+        use_distributed_sampler=False,  # the batch samplers distribute batches over processes themselves
         enable_progress_bar=shows_progress,
         **options,
     )
@@ -238,19 +238,21 @@ def train_system(
     """
     check_ranking(cfg.ranking)
     check_whole_evaluation(cfg.trainer)
-    on_top: tuple[str, ...] = ()
+    ranker_metrics: tuple[str, ...] = ()
     if cfg.ranking.ranker:
         from gedbd.retrieval.reports.report_training import METRICS
 
-        on_top = METRICS
-    # Once before the data is read, and again when it is known what there is to rank.
+        ranker_metrics = METRICS
+    # Checked before the data is read, and again once it is known which protocols rank.
     may_log_more = bool(objects.callbacks) or may_be_own(cfg)
-    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *on_top), may_log_more)
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *ranker_metrics), may_log_more)
     callbacks = [*training_callbacks(cfg, folder, console), *objects.callbacks]
     if cfg.task.get("refit"):
         check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
-    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *on_top), may_log_more)
+    check_monitor(
+        cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *ranker_metrics), may_log_more
+    )
     with trained(setup.system, setup.data, setup.corpus, cfg, folder, callbacks, console, objects.loggers) as loggers:
         if is_first():
             result = task.result(setup)

@@ -1,4 +1,4 @@
-"""Several seeds of one configuration, and the table of their results."""
+"""Trains several seeds of one configuration, and writes the table of their results."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -41,7 +41,7 @@ def train_seeds(cfg: DictConfig, folder: Path, console: Console) -> float:
     """Trains one seed in the run folder, or each of several in its own folder below it.
 
     Returns:
-        The value on validation, see ``Task.train``; the mean of several seeds.
+        The value on validation, see ``Task.train``; with several seeds, their mean.
     """
     if cfg.seeds == 1:
         task: Task = instantiate(cfg.task)
@@ -67,8 +67,8 @@ def train_seed(cfg: DictConfig, seed: int, folder: Path, console: Console) -> No
         single.ckpt_path = readable_checkpoint(folder)
         if single.ckpt_path:
             check_resumable(single)
-        before = read_status(folder)
-        if before is None or not before.done:
+        status = read_status(folder)
+        if status is None or not status.done:
             task: Task = instantiate(single.task)
             value = task.train(single, folder, console)
             if is_first():
@@ -118,5 +118,5 @@ def seed_interval(values: np.ndarray) -> tuple[float, float, float]:
     """Mean and the ends of its 95% interval by Student's t; the ends are nan for a single value."""
     if len(values) < 2:
         return float(values.mean()), float("nan"), float("nan")
-    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+    half_width = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half_width), float(values.mean() + half_width)

@@ -40,12 +40,12 @@ TRIAL = "GEDBD_TRIAL"  # environment variable of its jobs: the trial's id, "@" a
 JOB_FOLDER = "GEDBD_JOB_FOLDER"  # environment variable: folder of the job that a process was started for
 ERROR_LINE = re.compile(r"^(\[rank\d+\]: )?(?P<reason>error: .+|[\w.]*(Error|Exception)\b.*)")
 NOT_COMPARED = ("ckpt_path", "logger", "cache_dir", "data_dir")  # may differ when a job continues
-ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # processes of torchrun meet under this number: it differs by job
+ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # torchrun's processes find each other by it, so it must differ between jobs
 Task = Callable[[DictConfig], float]
 STATUS_FILE = "status.json"
 
 WAITING = "waiting"
-RUNNING = "running"  # or killed while it was
+RUNNING = "running"  # or killed while running
 FINISHED = "finished"
 PRUNED = "pruned"
 FAILED = "failed"
@@ -56,7 +56,7 @@ INTERRUPTED = "interrupted"
 class JobStatus:
     """The state of a job."""
 
-    # ``waiting``, ``running`` (or killed while it was), ``finished``, ``pruned``, ``failed`` or ``interrupted``
+    # ``waiting``, ``running`` (or killed while running), ``finished``, ``pruned``, ``failed`` or ``interrupted``
     state: str
     overrides: tuple[str, ...]  # the options of the job, which identify it
     value: float | None = None  # the value that the job returned
@@ -71,7 +71,7 @@ class JobStatus:
 
 
 def write_status(folder: Path, status: JobStatus) -> None:
-    """Replaces the status of a job; a concurrent reader, or one after a kill, finds the old or the new one."""
+    """Replaces the status of a job; a reader always finds the old or the new one, even after a kill."""
     write_text(folder / STATUS_FILE, json.dumps(asdict(status), indent=2) + "\n")
 
 
@@ -115,20 +115,20 @@ def find_job(sweep_dir: Path, overrides: tuple[str, ...]) -> str | None:
 def reserve_job(sweep_dir: Path, number: int, overrides: tuple[str, ...]) -> str:
     """Makes the folder of a new job, with its status in it, and returns the folder's name.
 
-    The name is the job's number, or the first one after all that are taken.
+    The name is the job's number, or the number after the highest one that is taken.
     """
     sweep_dir.mkdir(parents=True, exist_ok=True)
     while True:
         taken = {int(path.name) for path in sweep_dir.iterdir() if path.name.isdigit() and any(path.iterdir())}
         free = number if number not in taken else max(taken) + 1
         # Prepared under another name and renamed: no process finds a job's folder without a status.
-        made = sweep_dir / f".new_{uuid4().hex}"
-        made.mkdir()
-        write_status(made, JobStatus(WAITING, overrides))
+        new_folder = sweep_dir / f".new_{uuid4().hex}"
+        new_folder.mkdir()
+        write_status(new_folder, JobStatus(WAITING, overrides))
         try:
-            made.rename(sweep_dir / str(free))  # fails if another process was faster
+            new_folder.rename(sweep_dir / str(free))  # fails if another process was faster
         except OSError:
-            shutil.rmtree(made)
+            shutil.rmtree(new_folder)
             folder = find_job(sweep_dir, overrides)
             if folder:
                 return folder
@@ -139,7 +139,7 @@ def reserve_job(sweep_dir: Path, number: int, overrides: tuple[str, ...]) -> str
 def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
     """Resolver of ``hydra.sweep.subdir``: the folder in which a job with these overrides has run, or a new one.
 
-    A new folder is named by the job's number, or by the next free number if other overrides have used it. Several
+    A new folder is named by the job's number, or, if other overrides use it, by the next free number. Several
     processes may call this at the same time.
     """
     words = tuple(map(str, overrides))
@@ -186,37 +186,37 @@ def resumable_job(task: Task) -> Task:
 
 def _run_job(cfg: DictConfig, folder: Path, module: str) -> float:
     """Runs a job unless it has finished; returns its value, NaN if it has none."""
-    before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    previous = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
     settings = _fingerprint(cfg)
-    if before.settings not in (None, settings) and (before.done or any(folder.rglob("*.ckpt"))):
+    if previous.settings not in (None, settings) and (previous.done or any(folder.rglob("*.ckpt"))):
         changed = f"its configuration has changed since it ran in {folder}: set another hydra.sweep.dir"
-        status = replace(before, state=FAILED, reason=changed)
+        status = replace(previous, state=FAILED, reason=changed)
         if is_first_process():
             write_status(folder, status)
-    elif before.done and before.settings == settings:
-        status = before
+    elif previous.done and previous.settings == settings:
+        status = previous
     elif is_first_process():
-        status = _run_as_process(module, folder, before)
-    else:  # the first process records, and prints to the log
+        status = _run_as_process(module, folder, previous)
+    else:  # only the first process records the status and writes the log
         _run_process(module, folder, None)
-        status = before
+        status = previous
     return math.nan if status.value is None else status.value
 
 
-def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
+def _run_as_process(module: str, folder: Path, previous: JobStatus) -> JobStatus:
     """Runs a job in a process of its own and returns how it has ended."""
     with (folder / LOG_FILE).open("ab") as log:
         start = log.tell()
         returncode = _run_process(module, folder, log)
-    status = read_status(folder) or before
+    status = read_status(folder) or previous
     # The process has recorded its own end, unless it was killed.
-    if returncode == 0 or (status.state == FAILED and status != before):
+    if returncode == 0 or (status.state == FAILED and status != previous):
         return status
     with (folder / LOG_FILE).open("rb") as log:
         log.seek(start)
-        printed = log.read().decode(errors="replace").splitlines()
+        log_lines = log.read().decode(errors="replace").splitlines()
     # The last error printed is the one that ended the process.
-    matches = [match for line in printed if (match := ERROR_LINE.match(line))]
+    matches = [match for line in log_lines if (match := ERROR_LINE.match(line))]
     reason = matches[-1]["reason"] if matches else f"its process ended with status {returncode}"
     status = replace(status, state=FAILED, reason=reason)
     write_status(folder, status)
@@ -226,7 +226,7 @@ def _run_as_process(module: str, folder: Path, before: JobStatus) -> JobStatus:
 def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
     """Runs the command of a job and returns its exit status; after Ctrl-C or SIGTERM, waits for its end.
 
-    Its output goes to ``log``; None for that of this process.
+    Its output goes to ``log``, or to that of this process if ``log`` is None.
     """
     hydra = HydraConfig.get()
     command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
@@ -256,8 +256,8 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
 
 def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
     """Runs a job in this process, which was started for it, and records how it ends."""
-    before = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
-    running = replace(before, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
+    previous = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    running = replace(previous, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
     if "trainer" in cfg:
         cfg.trainer.enable_progress_bar = False  # it would fill the log
     if not is_first_process():

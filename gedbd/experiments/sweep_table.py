@@ -19,7 +19,7 @@ from gedbd.io.command_output import finish_document, print_table, record
 from gedbd.io.console import is_first_process, is_quiet, open_console, print_detail, print_line, print_path, say_once
 from gedbd.io.table_files import read_csv, write_csv
 
-SUMMARISED = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")
+SUMMARY_METRICS = ("f1", "average_precision", "rr@10", "mrr", "spearman", "rmse", "mean_accuracy")
 
 
 class SweepTable(Callback):
@@ -70,10 +70,10 @@ class SweepTable(Callback):
             self._show_job(config.hydra.job.num + 1, folder, status)
 
     def _show_job(self, number: int, folder: Path, status: JobStatus) -> None:
-        counted = f"[{number}/{self.total}]" if self.total else f"[{number}]"
+        counter = f"[{number}/{self.total}]" if self.total else f"[{number}]"
         varied = [item for item in status.overrides if item.partition("=")[0] in self.varied]
         skipped = status.done and status == self.before.get(folder)
-        print_detail(open_console(), "  ".join([counted, *varied, *_ending(folder, status, skipped)]))
+        print_detail(open_console(), "  ".join([counter, *varied, *_ending(folder, status, skipped)]))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Prints and writes the table; exits with status 1 if jobs have failed."""
@@ -84,8 +84,8 @@ class SweepTable(Callback):
         all_jobs = read_jobs(folder)
         jobs = all_jobs
         if self.jobs is not None:
-            wanted = {tuple(sorted(job)) for job in self.jobs}
-            jobs = {job: status for job, status in all_jobs.items() if tuple(sorted(status.overrides)) in wanted}
+            expected = {tuple(sorted(job)) for job in self.jobs}
+            jobs = {job: status for job, status in all_jobs.items() if tuple(sorted(status.overrides)) in expected}
         if "submitit" in config.hydra.launcher._target_:  # its jobs print to files of their own
             for number, (job, status) in enumerate(jobs.items(), start=1):
                 self._show_job(number, job.absolute(), status)
@@ -122,7 +122,7 @@ def show_jobs(folder: Path, jobs: dict[Path, JobStatus]) -> None:
     typed = {item.partition("=")[0] for status in jobs.values() for item in status.overrides}
     varied = [name for name in summary if name in typed and summary[name].nunique(dropna=False) > 1]
     columns = ["run", *varied, *([] if all_finished else ["state"]), *shown_metrics(measured)]
-    # The last part of each option, ``pca_dim`` for ``graph.pca_dim``, unless two of them are equal.
+    # The last name of each option, ``pca_dim`` for ``graph.pca_dim``, unless two of these are equal.
     short = {name: name.rpartition(".")[2] for name in varied}
     printed = summary[columns].astype(object).where(summary[columns].notna(), "")
     if len(set(short.values())) == len(short):
@@ -135,7 +135,7 @@ def shown_metrics(results: Mapping[Any, Any]) -> list[str]:
     """The metrics that tables of runs show: those in ``SUMMARISED``, or all numbers of a task without these."""
     numbers = [name for name, value in results.items() if isinstance(value, Real)]
     values = [name for name in numbers if not name.endswith(("_low", "_high"))]
-    return [name for name in SUMMARISED if name in results] or values
+    return [name for name in SUMMARY_METRICS if name in results] or values
 
 
 def job_results(folder: Path) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def job_results(folder: Path) -> dict[str, Any]:
     if (folder / "seeds.csv").is_file():
         seeds = read_csv(folder / "seeds.csv", "seed")
         first = seeds[seeds["method"] == seeds["method"][0]]
-        # The mean of the ends of intervals is no end of an interval.
+        # The means of interval ends are not the ends of an interval.
         means = first.mean(numeric_only=True).drop("seed").filter(regex="(?<!_low)(?<!_high)$")
         return {str(name): value for name, value in means.items()}
     tables = [folder / name for name in ("results.csv", "ranking.csv") if (folder / name).is_file()]
@@ -170,7 +170,7 @@ def _ending(folder: Path, status: JobStatus, skipped: bool) -> list[str]:
     if status.state == PRUNED:
         return [*time, f"pruned at {status.value:.3f}"]
     results = _results(folder)
-    named = [("F1", "f1"), ("RR@10", "rr@10"), ("rho", "spearman"), ("mean accuracy", "mean_accuracy")]
-    if not any(name in results for name in SUMMARISED):
-        named = [(name, name) for name in shown_metrics(results)]
-    return [*time, *(f"{name} {results[key]:.3f}" for name, key in named if key in results)]
+    shown_results = [("F1", "f1"), ("RR@10", "rr@10"), ("rho", "spearman"), ("mean accuracy", "mean_accuracy")]
+    if not any(name in results for name in SUMMARY_METRICS):
+        shown_results = [(name, name) for name in shown_metrics(results)]
+    return [*time, *(f"{name} {results[key]:.3f}" for name, key in shown_results if key in results)]

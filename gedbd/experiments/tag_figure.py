@@ -12,7 +12,7 @@ from sklearn.manifold import smacof
 from gedbd.encoders.node2vec import TagNetwork
 from gedbd.evaluation.figures import DARK_GREY, DUPLICATE, GREY, SERIES
 
-CAPTION = "Tags of the training documents: areas by documents, lines between tags that share many, colours by community"
+CAPTION = "Tags of the training documents: area: number of documents; lines: tags that share many; colour: community"
 EDGES_PER_TAG = 3
 NEAR = 2  # average number of edges between tags of a community
 LARGEST_NODE = 900  # square points
@@ -47,7 +47,7 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
         return figure
     tags = tags[connected]
     weights = np.ascontiguousarray(weights[connected][:, connected])
-    # Numbers of edges between tags; those that no path connects are as far apart as the farthest.
+    # Numbers of edges between tags; those that no path connects are as far apart as the farthest connected ones.
     distances: np.ndarray = shortest_path(weights > 0, unweighted=True)
     distances = np.where(np.isinf(distances), distances[np.isfinite(distances)].max(), distances)
     figure = Figure(figsize=(11, 8.5))
@@ -57,8 +57,8 @@ def tag_network(network: TagNetwork, max_tags: int = 150) -> Figure:
     colours = community_colours(tags, distances)
     for row, column in zip(*np.nonzero(np.triu(weights)), strict=True):
         first, second = int(tags[row]), int(tags[column])
-        same = colours.get(first) == colours.get(second)
-        colour = colours.get(first, GREY) if same else GREY
+        same_community = colours.get(first) == colours.get(second)
+        colour = colours.get(first, GREY) if same_community else GREY
         x, y = zip(positions[first], positions[second], strict=True)
         axis.plot(x, y, color=colour, alpha=0.4, linewidth=0.6 + 4 * weights[row, column], zorder=1)
     nodes = list(positions)
@@ -92,7 +92,7 @@ def strongest_edges(network: TagNetwork, tags: np.ndarray) -> np.ndarray:
 
 
 def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]:
-    """The colours of the tags of the largest communities; ties by the first tag."""
+    """The colours of the tags in the largest communities; ties are broken by the first tag."""
     clustering = AgglomerativeClustering(
         n_clusters=None, distance_threshold=NEAR, metric="precomputed", linkage="average"
     )
@@ -103,7 +103,7 @@ def community_colours(tags: np.ndarray, distances: np.ndarray) -> dict[int, str]
 
 
 def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours: dict[int, str]) -> None:
-    """Draws labels by frequency, at, above or below their tags, unless they overlap."""
+    """Draws labels, the most frequent first, at, above or below their tags; leaves out those that would overlap."""
     halo = [withStroke(linewidth=2.5, foreground="white")]
     axis.autoscale_view()
     highest = max(network.counts[list(positions)])

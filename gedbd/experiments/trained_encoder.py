@@ -1,4 +1,4 @@
-"""Use of a trained encoder: its vectors of a corpus in a file, and its export."""
+"""Uses a trained encoder: writes its vectors of a corpus to a file, and exports it."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ from gedbd.io.table_files import save_vectors
 def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> None:
     """Encodes all reports, and writes their vectors to ``cfg.out``.
 
-    Without weights, by the encoder as it was downloaded.
+    Without weights, it uses the encoder as it was downloaded.
     """
     encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
     if weights is not None:
@@ -48,9 +48,9 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> No
 class Export(NamedTuple):
     """An exported encoder."""
 
-    texts: int  # how many texts were encoded with it and with gedbd
-    difference: float  # the largest difference of their vectors' numbers
-    options: list[str]  # by which gedbd's commands load it from the hub; none where it was not exported for the hub
+    texts: int  # number of texts that were encoded with both it and gedbd
+    difference: float  # largest absolute difference between elements of their vectors
+    options: list[str]  # with these, gedbd's commands load it from the hub; empty if it was not exported for the hub
 
 
 @stage("export and check")
@@ -64,7 +64,7 @@ def export_run(
     license: str | None = None,
     repository: HubRepository | None = None,
 ) -> Export:
-    """Writes the folder; where its vectors differ from gedbd's, nothing is left behind.
+    """Exports a run's encoder with a model card; writes nothing if its vectors differ from gedbd's.
 
     ``name`` is that of the format, for the model card; the folder ``out`` does not exist or is empty. A repository,
     which the folder will be uploaded to, is made before anything is encoded; nothing is uploaded.

@@ -1,4 +1,4 @@
-"""The contract of training tasks, and what the systems and data of all tasks that Lightning trains have in common.
+"""The protocol of training tasks, and base classes of the systems and data that Lightning trains.
 
 ``conf/task`` names the class of each task.
 """
@@ -41,15 +41,15 @@ class EvaluationResult:
     """The result of a run."""
 
     corpus: Corpus  # the reports
-    parts: np.ndarray  # ``(N,)`` part of each report
+    parts: np.ndarray  # ``(N,)`` split of each report
     pairs: pd.DataFrame  # all pairs of the run
-    predictions: pd.DataFrame  # scored pairs of ``val`` and of the reported part, with ids and titles
-    part: str  # the part to report
+    predictions: pd.DataFrame  # scored pairs of ``val`` and of the reported split, with ids and titles
+    part: str  # the reported split
     # column of scores of each method, by method id, see ``gedbd.evaluation.display_names``; the first method is the
     # run's own
     methods: Mapping[str, str]
-    threshold: float  # score from which on the run calls a pair a duplicate
-    queries: Mapping[str, RankingTask] = field(default_factory=dict)  # the queries of the part, by protocol
+    threshold: float  # lowest score of a predicted duplicate
+    queries: Mapping[str, RankingTask] = field(default_factory=dict)  # the queries of the reported split, by protocol
     # rankings of the queries, by protocol and method id
     rankings: Mapping[str, Mapping[str, Ranking]] = field(default_factory=dict)
     tsne: pd.DataFrame | None = None  # a t-SNE projection of reports with ids and titles, if there are vectors
@@ -57,7 +57,7 @@ class EvaluationResult:
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
     # captions and figures, by name, that only this task has, such as ``tag_network``
     figures: Mapping[str, tuple[str, Figure]] = field(default_factory=dict)
-    own_name: str | None = None  # name of the run's own method for readers, where it is not that of its id
+    own_name: str | None = None  # display name of the run's own method, if it is not that of its id
 
     def name_of(self, method: str) -> str:
         """Name of a method for readers."""
@@ -80,7 +80,7 @@ def name_reports(table: pd.DataFrame, corpus: Corpus, first: str, second: str) -
 
 
 class TrainingSetup(NamedTuple):
-    """What a trainer runs."""
+    """The data and the system that a trainer runs."""
 
     data: pl.LightningDataModule  # serves batches for training, validation and test
     system: pl.LightningModule  # the model. Logs ``val/loss``, ``val/threshold`` and the metrics of ``val``.
@@ -89,10 +89,10 @@ class TrainingSetup(NamedTuple):
 
 
 class GivenObjects(NamedTuple):
-    """Objects in Python that a training takes instead of, or besides, those of the configuration."""
+    """Python objects that a training uses instead of, or besides, those of the configuration."""
 
     corpus: Corpus | None = None  # the reports, instead of those of the section ``dataset``; None for these
-    loss: nn.Module | None = None  # instead of that of the section ``loss``, likewise
+    loss: nn.Module | None = None  # the loss, instead of that of the section ``loss``; None for this
     callbacks: tuple[Callback, ...] = ()  # further callbacks
     loggers: tuple[Logger, ...] = ()  # further loggers
 
@@ -104,7 +104,7 @@ class Task(Protocol):
     """A training task. It reads its own sections of the configuration, so that no other code knows them."""
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """Trains, tests, and leaves a run folder with ``results.csv``: one row a method, the run's own first.
+        """Trains, tests, and writes a run folder with ``results.csv``: one row per method, the run's own first.
 
         Args:
             cfg: The composed configuration of ``conf/train.yaml``.
@@ -136,13 +136,13 @@ class SystemTask(Task, Protocol):
         ...
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
-        """What the trainer's last test has measured."""
+        """The results of the trainer's last test."""
         ...
 
 
 @runtime_checkable
 class TakesObjects(SystemTask, Protocol):
-    """A task that takes objects in Python."""
+    """A task that takes Python objects."""
 
     given: GivenObjects
 
@@ -159,7 +159,7 @@ class DeclaresSections(Protocol):
 
 @runtime_checkable
 class DeclaresUnreadSections(Protocol):
-    """A task that declares which sections it does not read if one of its options is null, by the name of the option."""
+    """A task that declares, for some of its options, which sections it does not read if the option is null."""
 
     unread_without: Mapping[str, frozenset[str]]
 
@@ -171,14 +171,14 @@ def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, 
         ValueError: If an option of the command line is in a section that the task does not read.
     """
     task = get_class(cfg.task._target_)
-    chosen = f"task={choices['task']}"
-    unread: dict[str, str] = {}  # what does not read each section
+    task_choice = f"task={choices['task']}"
+    unread: dict[str, str] = {}  # the choice of a task or option that makes each section unread
     if isinstance(task, DeclaresUnreadSections):
         for option, sections in task.unread_without.items():
             if cfg.task.get(option) is None:
-                unread |= dict.fromkeys(sections, f"{chosen} with task.{option}=null")
+                unread |= dict.fromkeys(sections, f"{task_choice} with task.{option}=null")
     if isinstance(task, DeclaresSections):
-        unread |= dict.fromkeys((str(name) for name in cfg if name not in task.reads | READ_BY_ALL), chosen)
+        unread |= dict.fromkeys((str(name) for name in cfg if name not in task.reads | READ_BY_ALL), task_choice)
     for word in given:
         section = "trainer" if section_of(word) == "debug" else section_of(word)
         if section in unread:
@@ -186,7 +186,7 @@ def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, 
 
 
 class WholeBatchData(pl.LightningDataModule):
-    """Data sets whose keys are whole batches, such that samplers share out the batches of several processes."""
+    """Data sets whose keys are whole batches, so that samplers can distribute batches over processes."""
 
     @property
     def world_size(self) -> int:
@@ -199,14 +199,14 @@ class WholeBatchData(pl.LightningDataModule):
         return self.trainer.global_rank if self.trainer else 0
 
     def load(self, dataset: Dataset[Any], keys: Iterable[Any]) -> DataLoader[Any]:
-        """A loader of some batches, which it must not batch again."""
+        """A loader of batches, which it does not batch again."""
         # A GPU copies from pinned memory while it computes.
         pinned = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
         return DataLoader(dataset, batch_size=None, sampler=keys, pin_memory=pinned)
 
 
 class TrainingSystem(pl.LightningModule):
-    """A system with the configured optimizer and scheduler, whose test equals its validation.
+    """A system with the configured optimizer and scheduler, which tests like it validates.
 
     ``seed`` fixes dropout with epoch and batch, so that a resumed run equals an uninterrupted one.
     """

@@ -7,8 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 # Options of LightGBM that all trainings share.
-TRAINING: dict[str, Any] = {"learning_rate": 0.05, "deterministic": True, "force_row_wise": True, "num_threads": 1}
-TRAINING |= {"verbosity": -1}
+TRAINING_OPTIONS: dict[str, Any] = {
+    "learning_rate": 0.05,
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+}
+TRAINING_OPTIONS |= {"verbosity": -1}
 MAX_LEAVES = 64  # bits of a mask
 MAX_VALUE = 1e30  # of a leaf, so that sums stay finite
 COLUMNS = {
@@ -39,13 +44,13 @@ class RegressionTree(NamedTuple):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "RegressionTree":
-        """The tree of ``to_json``; raises ValueError if a column is missing or not numeric."""
+        """Reads the tree that ``to_json`` wrote; raises ValueError if a column is missing or not numeric."""
         columns: dict[str, np.ndarray] = {}
         for name, kind in COLUMNS.items():
             try:
                 columns[name] = np.array(content[name], dtype=kind)
             except (LookupError, TypeError, ValueError, OverflowError) as error:
-                raise ValueError(f"{name!r} is no list of numbers") from error
+                raise ValueError(f"{name!r} is not a list of numbers") from error
         return cls(**columns)
 
     def check(self, num_features: int) -> None:
@@ -60,11 +65,11 @@ class RegressionTree(NamedTuple):
         # With 2 splits the children are leaves -3, -2, -1 and split 1.
         expected = [number for number in range(-num_splits - 1, num_splits) if number and num_splits]
         if sorted(children.tolist()) != expected or (children <= parents)[is_split].any():
-            raise ValueError("its splits form no tree")
+            raise ValueError("its splits do not form a tree")
         if ((self.feature < 0) | (self.feature >= num_features)).any() or (self.size < 0).any():
             raise ValueError(f"a feature is not from 0 to {num_features - 1}, or a size is below 0")
         if np.isnan(self.threshold).any() or not (np.abs(self.value) <= MAX_VALUE).all():
-            raise ValueError(f"a threshold is no number, or a value not between -{MAX_VALUE:g} and {MAX_VALUE:g}")
+            raise ValueError(f"a threshold is not a number, or a value is not between -{MAX_VALUE:g} and {MAX_VALUE:g}")
 
 
 class BoostedTrees:
@@ -83,7 +88,7 @@ class BoostedTrees:
 
     def __init__(self, trees: Sequence[RegressionTree], num_features: int) -> None:
         if not trees:
-            raise ValueError("boosted trees: there is none")
+            raise ValueError("boosted trees need at least one tree")
         for number, tree in enumerate(trees):
             try:
                 tree.check(num_features)
@@ -135,7 +140,7 @@ class BoostedTrees:
 
     @classmethod
     def from_text(cls, text: str) -> "BoostedTrees":
-        """The trees of ``to_text``.
+        """Reads the trees that ``to_text`` wrote.
 
         Raises:
             ValueError: If the text is damaged; names the line or tree.
@@ -145,9 +150,9 @@ class BoostedTrees:
             try:
                 contents.append(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"boosted trees, line {number}: no JSON; train them again") from error
+                raise ValueError(f"boosted trees, line {number}: not JSON; train them again") from error
             if not isinstance(contents[-1], dict):
-                raise ValueError(f"boosted trees, line {number}: no JSON object; train them again")
+                raise ValueError(f"boosted trees, line {number}: not a JSON object; train them again")
         header, *lines = contents
         num_features = header.get("num_features")
         if header.get("format") != FORMAT or type(num_features) is not int or not 0 < num_features <= MAX_FEATURES:
@@ -282,15 +287,15 @@ def fit_boosted_trees(
         patience: Number of rounds without improvement before training stops.
 
     Raises:
-        ValueError: If no query has a relevant candidate and another one, or an option is invalid.
+        ValueError: If no query has both a relevant and an irrelevant candidate, or an option is invalid.
     """
     import lightgbm
 
     if not seeds or not 2 <= num_leaves <= MAX_LEAVES:
         raise ValueError(f"boosted trees need a seed, and num_leaves={num_leaves} from 2 to {MAX_LEAVES}")
     if not any(len(np.unique(labels)) > 1 for labels in lists.relevance):
-        raise ValueError("boosted trees need a training query with a relevant candidate and another one")
-    parameters = TRAINING | {
+        raise ValueError("boosted trees need a training query with a relevant and an irrelevant candidate")
+    parameters = TRAINING_OPTIONS | {
         **{"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "lambdarank_truncation_level": truncation},
         **{"num_leaves": num_leaves, "min_data_in_leaf": min_child, "lambda_l2": l2},
         **{"feature_fraction": feature_fraction, "bagging_fraction": bagging_fraction, "bagging_freq": 1},
@@ -318,14 +323,14 @@ def fit_classifier(
     num_leaves: int,
     l2: float,
 ) -> BoostedTrees:
-    """Trains boosted trees whose prediction is the logarithm of the odds that a candidate is right.
+    """Trains boosted trees that predict the log odds that a candidate is right.
 
     Features ``(B, F)`` may be NaN, a missing value; ``right (B,)`` is bool, and ``weight (B,)`` says how many
     candidates each stands for. The prediction is the mean over all seeds.
     """
     import lightgbm
 
-    parameters = TRAINING | {"objective": "binary", "num_leaves": num_leaves, "lambda_l2": l2}
+    parameters = TRAINING_OPTIONS | {"objective": "binary", "num_leaves": num_leaves, "lambda_l2": l2}
     parameters |= {"min_data_in_leaf": 50, "feature_fraction": 0.4}
     models = []
     for seed in seeds:
@@ -340,8 +345,8 @@ def _mean_of(models: Sequence[Any]) -> BoostedTrees:
     """Trees whose prediction is the mean of those of some LightGBM models."""
     trees: list[RegressionTree] = []
     for model in models:
-        own = read_trees(model.model_to_string())
-        trees += [tree._replace(value=tree.value / len(models)) for tree in own]
+        model_trees = read_trees(model.model_to_string())
+        trees += [tree._replace(value=tree.value / len(models)) for tree in model_trees]
     return BoostedTrees(trees, models[0].num_feature())
 
 

@@ -27,7 +27,7 @@ WORDS = ProtocolWords(
     "Ranking in candidate sets",
     "Each of {count} test documents with an earlier duplicate is a query against the earlier documents that share tags"
     " with it, are answered, and have a similar title; ranks count duplicate groups. {reachable} of the queries have"
-    " their duplicate among these candidates, which bounds RR@k; among all earlier documents every one has.",
+    " their duplicate among these candidates, which bounds RR@k; all earlier documents include it for every query.",
     "groups",
     "an earlier duplicate",
 )
@@ -60,14 +60,14 @@ def find_candidate_sets(
     queries = np.flatnonzero(wanted & (corpus.group < np.arange(len(corpus))))
     if not len(queries):
         return CandidateSets(queries, [], corpus.relevance, top_k, group=corpus.group, words=WORDS)
-    seen = corpus.reports.iloc[: queries.max() + 1]  # no query looks at later documents
+    seen = corpus.reports.iloc[: queries.max() + 1]  # no query reads later documents
     tags = tags_of(seen)
     answered_since, warnings = answer_times(seen)
-    without = sum(not tags[query] for query in queries)
+    num_untagged = sum(not tags[query] for query in queries)
     if not any(tags):
         warnings.append("the corpus has no tags: candidates are chosen without them")
-    elif without:
-        warnings.append(f"{without:,} of {len(queries):,} queries have no tag, and so no candidate")
+    elif num_untagged:
+        warnings.append(f"{num_untagged:,} of {len(queries):,} queries have no tag, and so no candidate")
     if not isinstance(encoder, LoadedEncoder):
         # An encoder draws random weights; those of later training must not depend on the protocol.
         with torch.random.fork_rng(devices=[]):
@@ -88,12 +88,12 @@ def find_candidate_sets(
             sets.append(np.flatnonzero(is_similar[:row] & (answered_since[:row] < moments[row])))
     task = CandidateSets(queries, sets, corpus.relevance, top_k, group=corpus.group, words=WORDS)
     reachable = [len(np.intersect1d(task.candidates(i), task.relevant(i), True)) > 0 for i in range(len(task))]
-    cost = (
-        f"candidate sets: {task.mean_candidates:,.0f} candidates a query on average, of {task.queries.mean():,.0f}"
+    size_warning = (
+        f"candidate sets: {task.mean_candidates:,.0f} candidates per query on average, of {task.queries.mean():,.0f}"
         f" earlier documents; {np.mean(reachable):.1%} of {len(task):,} queries have a duplicate among them, the upper"
         f" bound of RR@k; duplicates that the candidates miss: {len(task) - sum(reachable):,}"
     )
-    return replace(task, warnings=(*warnings, cost))
+    return replace(task, warnings=(*warnings, size_warning))
 
 
 def answer_times(documents: pd.DataFrame) -> tuple[np.ndarray, list[str]]:

@@ -27,7 +27,7 @@ class RankingModel(Protocol):
     def contributions(self, features: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Contributions of the features to the scores of candidates, and a constant, ``(C, F), (R,) -> (R, F + 1)``.
 
-        A row sums to the score. None for all candidates.
+        ``rows`` selects candidates; None for all. A row sums to the score.
         """
         ...
 
@@ -59,7 +59,7 @@ class WeightedFeatures:
 
     @classmethod
     def from_text(cls, text: str) -> "WeightedFeatures":
-        """The model of ``to_text``; raises ValueError if the weights are not finite."""
+        """Reads the model that ``to_text`` wrote; raises ValueError if the weights are not finite."""
         weights = np.array(json.loads(text)["weights"], dtype=np.float64)
         if weights.ndim != 1 or not np.isfinite(weights).all():
             raise ValueError("the weights are not a list of numbers")
@@ -91,7 +91,7 @@ class ModelOptions:
 
     kind: Literal["boosted", "linear"] = "boosted"  # ``boosted`` trees (LambdaMART), or a ``linear`` sum
     seed: int = 0  # seed of all random choices
-    num_seeds: int = 3  # number of trainings whose mean boosted trees are
+    num_seeds: int = 3  # number of seeds over which boosted trees are averaged
     rounds: int = 250  # maximum number of trees of each training
     num_leaves: int = 15  # maximum number of leaves of a tree
 
@@ -131,17 +131,17 @@ def learn_weights(lists: np.ndarray, relevant: np.ndarray, l2: float) -> np.ndar
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         logits = np.where(absent, -np.inf, features @ weights)
         log_all = log_softmax(logits, axis=1)
-        log_right = np.where(relevant, log_all, -np.inf)
-        total = logsumexp(log_right, axis=1)
+        log_relevant = np.where(relevant, log_all, -np.inf)
+        total = logsumexp(log_relevant, axis=1)
         # -d(-log P) / d(logit): the softmax over the relevant positions less that over the list.
-        pull = np.exp(log_right - total[:, None]) - np.exp(log_all)
-        gradient = -np.einsum("qs,qsf->f", pull, features) / len(features) + 2 * l2 * weights
+        logit_gradient = np.exp(log_relevant - total[:, None]) - np.exp(log_all)
+        gradient = -np.einsum("qs,qsf->f", logit_gradient, features) / len(features) + 2 * l2 * weights
         return float(-total.mean() + l2 * weights @ weights), gradient
 
     return np.asarray(minimize(loss, np.zeros(features.shape[2]), jac=True, method="L-BFGS-B").x)
 
 
-@lru_cache(maxsize=4)  # for an index that is opened again
+@lru_cache(maxsize=4)  # an index that is opened again reuses its model
 def _read_model(kind: str, text: str) -> RankingModel:
     return MODELS[kind](text)
 
@@ -168,12 +168,12 @@ class FeatureRanker:
         return [dict(zip(self.names, row[:-1].tolist(), strict=True)) for row in shares]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """The ranker as plain values, for JSON."""
         return {"kind": self.model.kind, "features": list(self.names), "model": self.model.to_text().splitlines()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "FeatureRanker":
-        """The ranker of ``as_dict``; raises ValueError, TypeError or LookupError if it is damaged."""
+        """Builds the ranker of ``as_dict``; raises ValueError, TypeError or LookupError if it is damaged."""
         ranker = cls(plain["features"], _read_model(plain["kind"], "\n".join(plain["model"]) + "\n"))
         ranker.scores(np.zeros((1, len(ranker.names)), dtype=np.float32))  # checks the number of features
         return ranker

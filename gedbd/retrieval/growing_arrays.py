@@ -42,7 +42,7 @@ class GrowingArray:
         self._count = needed
 
     def reserve(self, capacity: int) -> None:
-        """Allocates a capacity of rows."""
+        """Allocates memory for ``capacity`` rows."""
         allocated = np.empty((capacity, *self._allocated.shape[1:]), dtype=self._allocated.dtype)
         allocated[: self._count] = self.filled
         self._allocated = allocated
@@ -126,7 +126,7 @@ class RaggedArray(Sequence[np.ndarray]):
         return RaggedArray(starts, self.values[list_positions(self.starts[rows], lengths)])
 
     def joined(self, other: "RaggedArray") -> "RaggedArray":
-        """The lists of both."""
+        """The lists of this array, then those of ``other``."""
         starts = np.concatenate([self.starts, self.starts[-1] + other.starts[1:]])
         return RaggedArray(starts, np.concatenate([self.values, other.values]))
 
@@ -141,8 +141,8 @@ class TermLists:
 
     Args:
         starts: ``(F + 1,)``: the terms of text 0 are ``terms[starts[0] : starts[1]]``, and so on.
-        terms: ``(T,)``.
-        counts: ``(T,)``.
+        terms: ``(T,)`` the terms of all texts.
+        counts: ``(T,)`` the count of each term in its text.
     """
 
     def __init__(self, starts: np.ndarray, terms: np.ndarray, counts: np.ndarray) -> None:
@@ -169,10 +169,10 @@ class TermLists:
         self.ends.extend(start + np.cumsum(np.bincount(pairs // span, minlength=len(texts))))
 
     def find(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the terms of some texts are, in ``terms`` and ``counts``.
+        """Finds the positions of the terms of some texts in ``terms`` and ``counts``.
 
         Returns:
-            ``(P,)``, those of one text after those of another; and how many terms each text has, ``(R,)``.
+            ``(P,)`` positions, text after text; and the number of terms of each text, ``(R,)``.
         """
         ends = self.ends.take(places)
         starts = np.where(places > 0, self.ends.take((places - 1).clip(min=0)), 0) if len(places) else ends
@@ -180,10 +180,10 @@ class TermLists:
 
 
 class RowMap:
-    """Rows of reports and the places of their features, which stay where they are. At first, places are rows.
+    """Maps the rows of reports to the places of their features in arrays. At first, places are rows.
 
-    A report that replaces another one keeps its row, and its features have the last place. So the large arrays need
-    not be copied when a report is edited or deleted.
+    A report that replaces another one keeps its row, and its features get a new place at the end. So the large arrays
+    need not be copied when a report is edited or deleted.
     """
 
     def __init__(self, place: np.ndarray | None = None) -> None:
@@ -203,7 +203,7 @@ class RowMap:
         return values if self._place is None else values[self._place.filled]
 
     def grown(self, number: int, num_places: int) -> "RowMap":
-        """With so many reports more at the end, whose features come behind the first ``num_places``."""
+        """A map with ``number`` more reports at the end, whose features follow the first ``num_places``."""
         if self._place is None:
             return self
         other = RowMap()
@@ -212,15 +212,15 @@ class RowMap:
         return other
 
     def replaced(self, rows: list[int], num_places: int) -> "RowMap":
-        """With other features of some reports, which come behind the first ``num_places``."""
-        place = self._written_out(num_places)
+        """A map with other features of some reports, which follow the first ``num_places``."""
+        place = self._copy_places(num_places)
         place[rows] = num_places + np.arange(len(rows))
         return RowMap(place)
 
     def without(self, removed: np.ndarray, num_places: int) -> "RowMap":
-        """Without some reports, ``removed (N,)`` bool; later ones move up."""
-        return RowMap(self._written_out(num_places)[~removed])
+        """A map without some reports, ``removed (N,)`` bool; later ones move up."""
+        return RowMap(self._copy_places(num_places)[~removed])
 
-    def _written_out(self, num_places: int) -> np.ndarray:
+    def _copy_places(self, num_places: int) -> np.ndarray:
         """A copy of the places of all reports."""
         return np.arange(num_places) if self._place is None else self._place.filled.copy()

@@ -2,7 +2,7 @@
 
 The scores are those of bm25s (method ``lucene``), equal to the last bit. bm25s weighs every word of every text once,
 and would have to do so again after each text that is added, because a weight depends on how many texts there are and
-how long they are. Here counts are stored and weighed for each query: a text is found the moment it is added, and a
+how long they are. Here counts are stored and weighed for each query: a text is found as soon as it is added, and a
 replay of the tracker's history can leave out the texts that did not exist yet.
 """
 
@@ -36,8 +36,8 @@ def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
 def words(texts: Sequence[str]) -> list[list[str]]:
     """The words of each text in order, see ``gedbd.text.words``, without English stop words.
 
-    Those of ASCII text are as ``bm25s.tokenize`` finds them, which itself draws a progress bar for each text under a
-    lock that all processes share: a process that is killed while it holds the lock stops the others.
+    For ASCII text they equal those of ``bm25s.tokenize``, which is not used as it draws a progress bar under a lock
+    that all processes share: a process that is killed while it holds the lock stops the others.
     """
     from bm25s.stopwords import STOPWORDS_EN
 
@@ -59,7 +59,7 @@ class Vocabulary:
         return self.terms[number]
 
     def since(self, count: int) -> list[str]:
-        """The terms behind the first ``count``."""
+        """The terms after the first ``count``."""
         return self.terms[count:]
 
     def find(self, term: str) -> int | None:
@@ -73,8 +73,8 @@ class Vocabulary:
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """Texts of words as numbers, each ``(L,)`` int32.
 
-        Unknown words are learned, or else get numbers below 0: no stored text has them, but they count in what a copy
-        of the text would score.
+        Unknown words are learned, or else get numbers below 0: no stored text has them, but they count in the score
+        of a copy of the text.
         """
         if learn:
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
@@ -91,7 +91,7 @@ class Vocabulary:
         return numbered
 
     def forget(self, count: int) -> None:
-        """Keeps the first ``count`` terms only, where those learned since could not be stored."""
+        """Keeps only the first ``count`` terms, if those learned since could not be stored."""
         for term in self.since(count):
             del self._numbers[term]
             self.terms.pop()
@@ -125,7 +125,7 @@ class Postings(NamedTuple):
     def sorted(
         cls, flat: np.ndarray, rows: np.ndarray, counts: np.ndarray, lengths: np.ndarray, mean: float
     ) -> "Postings":
-        """The postings of a term, a row and a count each, ``(P,)``, in the order of terms and then rows."""
+        """The postings of P terms, rows and counts, each ``(P,)``, sorted by term and then by row."""
         terms, starts = np.unique(flat, return_index=True)
         saturation = (counts / (length_norm(lengths[rows], mean) + counts)).astype(np.float32)
         return cls(terms, np.append(starts, len(flat)), rows, counts, saturation, mean)
@@ -142,7 +142,7 @@ class Postings(NamedTuple):
     def runs_of(
         self, column: np.ndarray, terms: np.ndarray, before: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows below ``before`` with some distinct terms, ascending, and what a column says of them.
+        """The rows below ``before`` with some distinct terms, ascending, and their values in a column.
 
         Returns:
             ``(P,)`` the rows with the first term, those with the second, and so on; ``(P,)`` values of ``counts`` or
@@ -151,11 +151,11 @@ class Postings(NamedTuple):
         starts, ends = self.ranges(terms, before)
         ranges = zip(starts.tolist(), ends.tolist(), strict=True)
         runs = [slice(start, end) for start, end in ranges if start < end]
-        rows, values = (np.concatenate([of[:0], *(of[run] for run in runs)]) for of in (self.rows, column))
+        rows, values = (np.concatenate([array[:0], *(array[run] for run in runs)]) for array in (self.rows, column))
         return rows, values, ends - starts
 
     def ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows below ``before`` of each term begin and end; those of an unknown term end where they begin."""
+        """Where the rows below ``before`` of each term begin and end; an unknown term has an empty range."""
         if not len(self.terms):
             nothing = np.zeros(len(terms), dtype=np.int64)
             return nothing, nothing
@@ -194,7 +194,7 @@ class CommonTerms(NamedTuple):
 
     @staticmethod
     def chosen(sizes: np.ndarray, num_texts: int) -> np.ndarray:
-        """The terms that are common, ascending, from the number of texts ``(T,)`` that contain each."""
+        """The common terms, ascending, from the number of texts ``(T,)`` that contain each term."""
         most = np.argsort(-sizes, kind="stable")[:MAX_COMMON_TERMS]
         return np.sort(most[sizes[most] >= max(MIN_COMMON_SHARE * num_texts, 1)])
 
@@ -204,7 +204,7 @@ class CommonTerms(NamedTuple):
         return np.asarray(self.terms[places] == terms)
 
     def add_scores(self, terms: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
-        """Adds what some of the terms, with weights ``(T,)``, score to the first N of ``total`` float32."""
+        """Adds the scores of some terms, with weights ``(T,)``, to the first N values of ``total`` float32."""
         columns = [self.saturation[place] for place in np.searchsorted(self.terms, terms)]
         count = self.saturation.shape[1]
         product = np.empty(min(SUMMED_BLOCK, count), dtype=np.float32)
@@ -217,7 +217,7 @@ class CommonTerms(NamedTuple):
 
 
 class IndexState(NamedTuple):
-    """What an index holds at one time; it is replaced, never changed."""
+    """The content of an index at one time; it is replaced, never changed."""
 
     lengths: np.ndarray  # ``(N,)`` how many terms each text has
     num_texts: int  # how many of the texts exist, the removed ones left out
@@ -240,7 +240,7 @@ class IndexState(NamedTuple):
         return frequency
 
     def until(self, before: int | None) -> tuple["IndexState", int | None]:
-        """The state, with count and mean of the first ``before`` texts; and None if these are all."""
+        """The state, with count and mean of the first ``before`` texts; and ``before``, None if these are all."""
         if before is None or before >= len(self.lengths):
             return self, None
         return self._replace(num_texts=before, num_terms=float(self.lengths[:before].sum(dtype=np.float64))), before
@@ -249,9 +249,9 @@ class IndexState(NamedTuple):
 class InvertedIndex:
     """Counts of terms by text. Texts are numbered 0..N-1 in the order in which they were added.
 
-    Recent texts are kept in a small part, which is merged into a larger one when it has ``TAIL`` of them or a hundredth
-    of those. A first part may come from a file, and stays as it is. While one thread adds, others may ask: they see all
-    of an addition or nothing.
+    Recent texts are kept in a small part, which is merged into a larger one once it has ``TAIL`` texts and a hundredth
+    of those that are not from a file. The first part may come from a file and never changes. While one thread adds
+    texts, others may search: they see all of an addition or nothing.
     """
 
     def __init__(self) -> None:
@@ -318,7 +318,7 @@ class InvertedIndex:
             ends = np.cumsum(sizes)
             runs = [slice(end - size, end) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
             for place in places.tolist():
-                # Word by word in single precision, in the order of the query's words: the sums of bm25s.
+                # Word by word in single precision, in the order of the query's words, as in bm25s.
                 run = runs[place]
                 np.add.at(total, rows[run], weights[run].astype(np.float32))
         return total
@@ -334,5 +334,5 @@ class InvertedIndex:
 
 
 def idf_of(frequency: np.ndarray, count: int) -> np.ndarray:
-    """Inverse document frequency of terms that so many of ``count`` texts contain, as Lucene defines it."""
+    """Inverse document frequency of terms that ``frequency`` of ``count`` texts contain, as Lucene defines it."""
     return np.asarray(np.log(1 + (count - frequency + 0.5) / (frequency + 0.5)))

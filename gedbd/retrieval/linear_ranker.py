@@ -1,7 +1,7 @@
 """A linear ranker: a weighted sum of standardised scores, its weights learned on training queries.
 
 Scores are standardised over the candidates of each query. The weights maximise the softmax probability of the relevant
-documents among the highest candidates, a *listwise* loss. A pairwise loss over sampled negatives would learn to
+documents among the best candidates, a *listwise* loss. A pairwise loss over sampled negatives would learn to
 separate obviously different reports, and fail at the top of the list.
 """
 
@@ -58,7 +58,7 @@ class LinearRanker(Scorer):
         positive = inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy()
         if not self.features or not len(positive):
             raise ValueError(
-                "fusion needs at least one feature, and a duplicate pair in the training part to learn from"
+                "fusion needs at least one feature, and a duplicate pair in the training split to learn from"
             )
         rows = np.unique(positive)
         feature_inputs = inputs
@@ -99,7 +99,7 @@ class LinearRanker(Scorer):
         return stacked
 
     def _shortlists(self, rows: np.ndarray, relevance: Relevance, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The highest candidates of each query: features ``(Q, S, F)``, NaN-padded, and which are relevant, ``(Q, S)``.
+        """The best candidates of each query: features ``(Q, S, F)``, NaN-padded, and which are relevant, ``(Q, S)``.
 
         Relevant candidates are always included, at most the latest 100. Queries without any are left out.
         """
@@ -112,18 +112,18 @@ class LinearRanker(Scorer):
             for position, row in enumerate(block):
                 count = self.num_earlier_[row]
                 candidates = scores[:, position, :count]
-                right = relevance.relevant(int(row))
-                right = right[right < count]
-                if not len(right):
+                relevant_rows = relevance.relevant(int(row))
+                relevant_rows = relevant_rows[relevant_rows < count]
+                if not len(relevant_rows):
                     continue
                 # Stable: older documents first among ties, as in the ranking.
                 order = np.argsort(-(weights @ candidates), kind="stable")
-                wrong = order[~np.isin(order, right)]
-                kept = right[-SHORTLIST // 2 :]
-                num_wrong = SHORTLIST - len(kept)
-                rest = wrong[num_wrong:]
+                irrelevant_rows = order[~np.isin(order, relevant_rows)]
+                kept = relevant_rows[-SHORTLIST // 2 :]
+                num_irrelevant = SHORTLIST - len(kept)
+                rest = irrelevant_rows[num_irrelevant:]
                 sample = rng.choice(rest, min(self.random_candidates, len(rest)), replace=False)
-                shortlist = np.concatenate([kept, wrong[:num_wrong], sample])
+                shortlist = np.concatenate([kept, irrelevant_rows[:num_irrelevant], sample])
                 padded = np.full((length, len(weights)), np.nan, dtype=np.float32)
                 padded[: len(shortlist)] = candidates[:, shortlist].T
                 lists.append(padded)

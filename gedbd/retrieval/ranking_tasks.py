@@ -45,8 +45,8 @@ EARLIER_WORDS = ProtocolWords(
 )
 TEST_POOL_WORDS = ProtocolWords(
     "Ranking in the test pool",
-    "Each of {count} test reports with a duplicate in the test part is a query against the other reports of that"
-    " part, earlier and later ones; ranks count reports. There are fewer wrong candidates, and more right ones,"
+    "Each of {count} test reports with a duplicate in the test split is a query against the other reports of that"
+    " split, earlier and later ones; ranks count reports. There are fewer irrelevant and more relevant candidates"
     " than in practice.",
     "reports of the pool",
     "a duplicate in it for protocol=test_pool",
@@ -160,8 +160,8 @@ class EarlierReports(RankingTask):
         if created_at.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
         # A group with a report since this time is a candidate with all its reports.
-        opens = created_at[queries] - pd.Timedelta(days=window_days)
-        task = cls(queries, np.asarray(created_at.searchsorted(opens, side="left")), corpus.group, top_k)
+        window_dates = created_at[queries] - pd.Timedelta(days=window_days)
+        task = cls(queries, np.asarray(created_at.searchsorted(window_dates, side="left")), corpus.group, top_k)
         if len(task) and not any(task.is_reachable(index) for index in range(len(task))):
             raise ValueError(
                 f"ranking.window_days={window_days} excludes the groups of all {len(task)} queries of {corpus.name}:"
@@ -184,10 +184,10 @@ class EarlierReports(RankingTask):
         earlier = self.group[: self.queries[index]]
         if self.window_start[index] == 0:
             return np.arange(len(earlier))
-        # Groups 0 1 0 3 with a window from row 2: groups 0 and 3 are open, so that rows 0, 2 and 3 are candidates.
-        is_open = np.zeros(len(self.group), dtype=bool)
-        is_open[earlier[self.window_start[index] :]] = True
-        return np.flatnonzero(is_open[earlier])
+        # Groups 0 1 0 3 with a window from row 2: groups 0 and 3 are in it, so that rows 0, 2 and 3 are candidates.
+        is_in_window = np.zeros(len(self.group), dtype=bool)
+        is_in_window[earlier[self.window_start[index] :]] = True
+        return np.flatnonzero(is_in_window[earlier])
 
     def relevant(self, index: int) -> np.ndarray:
         """All earlier reports of the query's group, in the window or not."""
@@ -195,7 +195,7 @@ class EarlierReports(RankingTask):
         return np.flatnonzero(self.group[:row] == self.group[row])
 
     def unit(self, rows: np.ndarray) -> np.ndarray:
-        """Groups."""
+        """The group of each report."""
         return np.asarray(self.group[rows])
 
     def is_reachable(self, index: int) -> bool:
@@ -232,7 +232,7 @@ class ReportPool(RankingTask):
     @property
     def against(self) -> str:
         """What queries are ranked against, in words."""
-        return f"the {len(self.pool):,} of this part"
+        return f"the {len(self.pool):,} of this split"
 
     @property
     def needed(self) -> np.ndarray:
@@ -281,7 +281,7 @@ class CandidateSets(RankingTask):
         return np.unique(np.concatenate([queries, *self.candidate_sets]))
 
     def candidates(self, index: int) -> np.ndarray:
-        """The set of the query."""
+        """The candidate set of the query."""
         return self.candidate_sets[index]
 
     def relevant(self, index: int) -> np.ndarray:
@@ -291,7 +291,7 @@ class CandidateSets(RankingTask):
         return rows if self.group is None else np.asarray(rows[rows < query])
 
     def unit(self, rows: np.ndarray) -> np.ndarray:
-        """Documents or groups."""
+        """The group of each document, or without groups the document."""
         return rows if self.group is None else np.asarray(self.group[rows])
 
 
@@ -343,7 +343,7 @@ MAX_DEPTH = 100
 class Ranking:
     """The result of ranking."""
 
-    # one row a query: ``query`` (row), ``reachable`` (a relevant document is among the candidates), ``rank`` (distinct
+    # one row per query: ``query`` (row), ``reachable`` (a relevant document is a candidate), ``rank`` (distinct
     # units, such as groups, up to and including the first relevant one; 0 if there is none), ``average_precision`` over
     # single documents, ``found`` (row of the first relevant document, -1 if none), and for each K
     # ``average_precision@K``: of the first K documents, over the K or fewer that could be found there

@@ -128,7 +128,7 @@ def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, in
         (
             [(4, 1, "accept"), (5, 2, "reject"), (Report(title="title 5 "), 4, "reject")],
             {(1, 4, 1, "train"), (2, 5, 0, "train"), (4, 5, 0, "train")},
-            "1 accepted and 2 rejected pairs join the training part",
+            "1 accepted and 2 rejected pairs join the training split",
         ),
         ([(5, 2, "reject")], {(2, 5, 0, "train")}, "pairs=grouped and pairs=pk read accepted ones only"),
         (
@@ -141,7 +141,7 @@ def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, in
             {(4, 5, 1, "train")},
             "2 pairs have a later verdict",
         ),
-        ([(1, 0, "accept")], set(), "1 pairs are drawn already"),
+        ([(1, 0, "accept")], set(), "1 drawn already"),
     ],
 )
 def test_verdicts_join_the_training_part(corpus, record, verdicts, expected, warning):
@@ -157,8 +157,8 @@ def test_verdicts_join_the_training_part(corpus, record, verdicts, expected, war
         ((Report(issue_id="77"), 1, "accept"), "name a report that the corpus does not have"),
         ((Report(title="title 5", description="more"), 1, "accept"), "name a report that the corpus does not have"),
         ((Report(title="title 5"), 5, "accept"), "name one report twice"),
-        ((9, 1, "accept"), "belong to part val"),
-        ((4, 11, "reject"), "belong to part test"),
+        ((9, 1, "accept"), "belong to split val"),
+        ((4, 11, "reject"), "belong to split test"),
         ((0, 1, "reject"), "contradict the groups of the tracker"),
         ((0, 2, "accept"), "contradict the groups of the tracker"),
     ],

@@ -128,7 +128,7 @@ def test_what_cannot_be_trained_is_refused(inputs, vectors):
     with pytest.raises(ValueError, match="no training document of the corpus has a label or component"):
         TripletScorer(GivenVectors(vectors), TripletLoss(), FirstTag()).fit(untagged)
     no_pairs = ScorerInputs.of_reports(inputs.documents, pd.DataFrame({"earlier": [0], "later": [1], "label": [0]}))
-    with pytest.raises(ValueError, match="a duplicate pair in the training part"):
+    with pytest.raises(ValueError, match="a duplicate pair in the training split"):
         TripletScorer(GivenVectors(vectors), TripletLoss()).fit(no_pairs)
     with pytest.raises(ValueError, match="TripletLoss reads triplets"):
         TripletScorer(GivenVectors(vectors), TripletLoss(), negatives="in_batch")

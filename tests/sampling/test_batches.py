@@ -56,7 +56,7 @@ def test_more_processes_than_documents() -> None:
 
 
 def test_nothing_to_draw_is_refused() -> None:
-    with pytest.raises(ValueError, match="the training part is empty"):
+    with pytest.raises(ValueError, match="the training split is empty"):
         LengthBatchSampler(ROWS[:0], LENGTHS[:0], 2, 0)
 
 

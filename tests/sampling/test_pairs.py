@@ -104,7 +104,7 @@ def test_what_cannot_be_drawn_is_noticed(make_corpus):
     corpus = make_corpus([0] * 5 + [5] * 5)
     pairs, warnings = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
     assert pairs["label"].value_counts().to_dict() == {0: 5 * 5, 1: 10 + 10}
-    assert warnings == ("55 negatives of part train could not be drawn: too few reports",)
+    assert warnings == ("55 negatives of split train could not be drawn: too few reports",)
 
 
 def test_a_corpus_without_duplicates_is_refused(make_corpus):
@@ -115,7 +115,9 @@ def test_a_corpus_without_duplicates_is_refused(make_corpus):
 
 def test_a_part_without_positives_is_refused_by_name(make_corpus):
     corpus = make_corpus([0, 0, 2, 2, 4, 5, 6, 7, 0, 2], days=range(10))
-    with pytest.raises(ValueError, match=r"part val of small has none of its \d duplicate pairs: .*split.val_from=0.6"):
+    with pytest.raises(
+        ValueError, match=r"split val of small has none of its \d duplicate pairs: .*split.val_from=0.6"
+    ):
         PairSampler().sample(corpus, TimeSplit(0.6, 0.8))
     with pytest.raises(ValueError, match=r"part train of small has none of its 2 duplicate pairs"):
         PairSampler().sample(make_corpus([0, 1, 2, 3, 0, 1], days=range(6)), TimeSplit(0.5, 0.8))

@@ -79,7 +79,7 @@ def test_time_without_dates_goes_by_rows(make_corpus):
     ("split", "message"),
     [
         (TimeSplit(0.8, 0.6), r"cuts the 10 reports of small at rows 8 and 6.*split.val_from \(0.8\)"),
-        (TimeSplit(0.6, 0.6), "leaves a part empty"),
+        (TimeSplit(0.6, 0.6), "leaves a split empty"),
         (TimeSplit(0.0, 0.5), "rows 0 and 5"),
         (TimeSplit(0.5, 1.0), "rows 5 and 10"),
         (TimeSplit(0.5, 2015), "rows 5 and 20150"),
@@ -279,15 +279,15 @@ def test_later_documents_are_cut_off_with_their_links(dated):
 
 
 def test_a_year_without_documents_dates_or_duplicates_is_refused_in_one_line(dated, make_corpus):
-    with pytest.raises(ValueError, match=r"split.year=2012 leaves part train of small without documents"):
+    with pytest.raises(ValueError, match=r"split.year=2012 leaves split train of small without documents"):
         split_corpus(YearSplit(2012), dated)
-    with pytest.raises(ValueError, match=r"split.year=2016 leaves part val .*from 2012-05-01 to 2015-01-01: choose"):
+    with pytest.raises(ValueError, match=r"split.year=2016 leaves split val .*from 2012-05-01 to 2015-01-01: choose"):
         split_corpus(YearSplit(2016), dated)
     with pytest.raises(ValueError, match="split=year needs creation dates, and small has none"):
         split_corpus(YearSplit(2014), make_corpus([0, 0]))
     alone = replace(dated, relevance=Groups(np.array([0, 1, 1, 3, 1, 5, 6])))
     with pytest.raises(
-        ValueError, match=r"part train of small has none of its \d+ duplicate pairs: .* \(split.year=2014"
+        ValueError, match=r"split train of small has none of its \d+ duplicate pairs: .* \(split.year=2014"
     ):
         PairSampler().sample(alone, YearSplit(2014))
 
@@ -295,5 +295,5 @@ def test_a_year_without_documents_dates_or_duplicates_is_refused_in_one_line(dat
 def test_a_share_of_what_came_before_the_test_validates(dated):
     parts = split_corpus(TimeSplit(test_from="2014-01-01", val_share=0.25), dated)
     assert parts.tolist() == [TRAIN] * 3 + [VAL] + [TEST] * 3
-    with pytest.raises(ValueError, match="leaves a part empty"):
+    with pytest.raises(ValueError, match="leaves a split empty"):
         split_corpus(TimeSplit(test_from="2014-01-01", val_share=1.0), dated)

@@ -142,7 +142,7 @@ def test_a_comment_of_a_member_links(send, index):
         (note("Duplicate of #999"), "issue_comment", "#999 is not in the index"),
         (note("I see this too"), "issue_comment", "names no duplicate"),
         (note("Duplicate of #12", action="edited"), "issue_comment", "has no id"),
-        (note("Duplicate of #12", action="deleted"), "issue_comment", "had linked nothing"),
+        (note("Duplicate of #12", action="deleted"), "issue_comment", "has no link"),
         (note("Duplicate of #12", by="bea", author_association="NONE"), "issue_comment", "only owners, members"),
         (note("Duplicate of #12", user={"login": "x[bot]", "type": "Bot"}), "issue_comment", "by a bot"),
         (note(f"{MARKER}\nDuplicate of #12"), "issue_comment", "by a bot"),

@@ -1,7 +1,7 @@
-"""Buttons on a page by which a reader says of pairs of reports whether they are duplicates.
+"""Buttons with which the reader of a page judges whether pairs of reports are duplicates.
 
 A page cannot write files: ``judge.js`` keeps the verdicts in the browser's storage, and its reader downloads them as a
-CSV file. Without JavaScript the page is the same without buttons.
+CSV file. Without JavaScript the page only lacks the buttons.
 """
 
 import base64
@@ -21,17 +21,17 @@ SCRIPT = Path(__file__).with_name("judge.js")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What somebody said of two reports."""
+    """A reader's judgement of two reports."""
 
     report: str  # id of the new report
     suggested: str  # id of the report that was suggested
-    verdict: str  # ``accept``: they are duplicates; ``reject``: they are not; ``unclear``: nobody can tell
-    date: str = ""  # when, in UTC, as 2026-11-23T09:30:00.000Z; empty if unknown
+    verdict: str  # ``accept``: they are duplicates; ``reject``: they are not; ``unclear``: the reader cannot tell
+    date: str = ""  # time in UTC, such as 2026-11-23T09:30:00.000Z; empty if unknown
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How the verdicts of a page are kept."""
+    """How the verdicts of a page are stored."""
 
     key: str  # names this page in the browser's storage; pages of one run have the same
     file: str  # name of the file to download
@@ -51,12 +51,12 @@ class Judging:
 
     @property
     def script(self) -> str:
-        """The program of the page."""
+        """The JavaScript of the page."""
         return SCRIPT.read_text(encoding="utf-8")
 
     @property
     def security_policy(self) -> str:
-        """The content security policy of the page: this program runs, and no other; nothing is loaded or sent."""
+        """The content security policy of the page: only this script runs; nothing is loaded or sent."""
         digest = base64.b64encode(hashlib.sha256(self.script.encode()).digest()).decode()
         allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
         return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"

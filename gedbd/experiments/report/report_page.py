@@ -30,8 +30,8 @@ from gedbd.io.table_files import latex
 DPI = 150  # of the PNG files, for sharp lines on dense screens
 SHOWN_DPI = 100  # on the page
 SIGNATURE = b"\x89PNG\r\n\x1a\n"  # a PNG file begins with it
-HEADER_BYTES = 24  # up to and with width and height
-MAX_SLUG = 100  # names of files end in it
+HEADER_BYTES = 24  # up to and including width and height
+MAX_SLUG = 100  # file names end in a slug
 URL_CHARACTERS = ":/?#@!$&*+,;=%~[]"  # may stay in an address; others, such as ")", would end the Markdown link
 BEST = ("f1", "average precision", "rr@1", "rr@5", "rr@10", "rr@20", "rr@100", "mrr", "map", "map@10")
 MIN_LONG_CELL = 24  # characters
@@ -39,7 +39,7 @@ MIN_LONG_CELL = 24  # characters
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report."""
+    """A heading with its text, tables and figures."""
 
     title: str
     text: str
@@ -49,7 +49,7 @@ class Section:
     # whether the rows of the tables, which have the columns ``report``, ``suggested`` and ``verdict``, get buttons for
     # a verdict; see ``Judging``
     asks_verdicts: bool = False
-    subject: str = ""  # corpus and model, which its figures name that do not name theirs; empty for those of the page
+    subject: str = ""  # corpus and model, for figures that do not name theirs; empty for those of the page
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ def _cells(table: pd.DataFrame, name: str) -> list[Cell]:
     values = table[name]
     is_metric = name.replace("_", " ").removeprefix("pool ") in BEST
     highest = values.max() if is_metric and len(values) > 1 else np.nan  # equal to no value
-    write = format_p_value if is_p_value(name) else partial(_text, form="g" if is_option(name) else ".3f")
+    format_value = format_p_value if is_p_value(name) else partial(_text, form="g" if is_option(name) else ".3f")
     cells = []
     for index, value in enumerate(values):
-        text = "" if pd.isna(value) else write(value)
+        text = "" if pd.isna(value) else format_value(value)
         if text and f"{name}_low" in table:
             low, high = (_text(table[f"{name}_{end}"].iloc[index], ".3f") for end in ("low", "high"))
             text += f" [{low}, {high}]"
@@ -141,7 +141,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class ShownSection:
-    """A formatted section, without tables that have no rows."""
+    """A formatted section without empty tables."""
 
     title: str
     text: str
@@ -173,10 +173,10 @@ def write_report(
     ``command`` made the page, at a ``date`` with a time zone. ``next_steps`` are a sentence and a command each; the
     command may be empty. Figures that do not name their subject name ``subject``, by default the title.
     """
-    filled = [section for section in sections if _has_content(section)]
+    with_content = [section for section in sections if _has_content(section)]
     empty = [section.title for section in sections if not _has_content(section)]
     left_out = f"Sections without data: {', '.join(empty)}." if empty else ""
-    formatted = [_shown_section(section, section.subject or subject or title) for section in filled]
+    formatted = [_format_section(section, section.subject or subject or title) for section in with_content]
     written = f"{date:%Y-%m-%d %H:%M %Z}".strip() if date else ""
     header = {"command": command, "date": date, "written": written, "next_steps": next_steps, "left_out": left_out}
     page = folder / "report.html"
@@ -192,24 +192,24 @@ def write_report(
 
 
 def _has_content(section: Section) -> bool:
-    """Whether a section has something to show: a table with rows, a figure, or text alone by design."""
+    """Whether a section has something to show: a table with rows, a figure, or only text."""
     return bool(section.figures) or not section.tables or any(len(table) for table in section.tables)
 
 
 def _picture(name: str, caption: str, figure: Figure | Path, subject: str) -> Picture:
-    """A picture; a path is that of a finished PNG file."""
+    """Renders a figure; a path names a finished PNG file."""
     if isinstance(figure, Path):
         png = figure.read_bytes()
         if len(png) < HEADER_BYTES or not png.startswith(SIGNATURE):
             raise ValueError(f"{figure} is damaged: it is not a PNG file")
         return Picture(name, caption, png, b"", b"")
     name_subject(figure, subject)
-    pdf = _written(figure, "pdf", name)
-    # From ``name`` the parts of the SVG file get their names, the same each time.
-    return Picture(name, caption, _written(figure, "png", ""), _written(figure, "svg", name), pdf)
+    pdf = _figure_bytes(figure, "pdf", name)
+    # The ids in the SVG file are derived from ``name``, so that they are reproducible.
+    return Picture(name, caption, _figure_bytes(figure, "png", ""), _figure_bytes(figure, "svg", name), pdf)
 
 
-def _shown_section(section: Section, subject: str) -> ShownSection:
+def _format_section(section: Section, subject: str) -> ShownSection:
     tables = [show(table) for table in section.tables if len(table)]
     if section.asks_verdicts:
         pairs = [list(table[list(PAIR)].itertuples(index=False, name=None)) for table in section.tables if len(table)]
@@ -298,18 +298,18 @@ def slug(text: str) -> str:
     return f"{letters[: MAX_SLUG - 9]}-{digest}"
 
 
-def _written(figure: Figure, kind: str, salt: str) -> bytes:
+def _figure_bytes(figure: Figure, kind: str, salt: str) -> bytes:
     stream = io.BytesIO()
     write_figure(figure, stream, kind, salt, DPI)
     return stream.getvalue()
 
 
 def render(**values: Any) -> str:
-    """The page, from ``page.html.j2``; text of reports is escaped, and reorders no text around it."""
+    """The page, from ``page.html.j2``; text of reports is escaped, and cannot reorder the text around it."""
     environment = Environment(
         loader=PackageLoader("gedbd.experiments", "report"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_printable_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -317,8 +317,8 @@ def render(**values: Any) -> str:
     return environment.get_template("page.html.j2").render(**values)
 
 
-def _shown(value: object) -> object:
-    """What the template shows of a value; markup stays as it is."""
+def _printable_value(value: object) -> object:
+    """Makes a string printable for the template; markup does not change."""
     is_markup = hasattr(value, "__html__")
     return printable(value, keep="\n") if isinstance(value, str) and not is_markup else value
 

@@ -20,7 +20,7 @@ P_VALUES = {"p_value": "p", "p_mann_whitney": "p Mann-Whitney"}  # headings in t
 
 
 class Key(NamedTuple):
-    """By what runs are matched: their seed and the year they test, 0 without ``split=year``."""
+    """What runs are matched by: their seed and the year they test, 0 without ``split=year``."""
 
     seed: int
     year: int
@@ -37,7 +37,7 @@ def compare_runs(
     variation between seeds and ``by_year`` that between years.
 
     Returns:
-        One row a metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed), with
+        One row per metric: ``metric``, the fields of ``Comparison``, ``by_seed`` (the difference of each seed), with
         several years ``by_year``, and with rankings ``p_mann_whitney``, see ``mann_whitney``. Both p values are missing
         for F1.
 
@@ -71,7 +71,7 @@ def compare_queries(protocol: str, tables: Mapping[Key, pd.DataFrame]) -> list[d
 
     Args:
         protocol: How the queries were ranked.
-        tables: What ``join_results`` gives of ``per_query`` with ``id`` and ``group``, for each pair of runs.
+        tables: For each pair of runs, the ``per_query`` tables with ``id`` and ``group``, joined by ``join_results``.
     """
     # the joined columns are rr@10_a, rr@10_b and so on
     columns = next(iter(tables.values()))
@@ -170,7 +170,7 @@ def join_results(names: tuple[str, str], a: pd.DataFrame, b: pd.DataFrame) -> pd
     """Two results on the same pairs or queries side by side; names of values end in ``_a`` and ``_b``.
 
     Raises:
-        ValueError: If they are of other pairs or queries; ``names`` are what it calls the results.
+        ValueError: If their pairs or queries differ; the message calls the results ``names``.
     """
     keys = [name for name in ("id_1", "id_2", "id", "label", "group") if name in a]
     both = a.merge(b, on=keys, suffixes=("_a", "_b"))
@@ -185,19 +185,19 @@ def join_results(names: tuple[str, str], a: pd.DataFrame, b: pd.DataFrame) -> pd
 def _row(
     metric: str, tables: Mapping[Key, pd.DataFrame], compare: Callable[[pd.DataFrame], Comparison]
 ) -> dict[str, object]:
-    whole = asdict(compare(pd.concat(tables.values(), ignore_index=True)))
-    ends = {"difference_low": whole.pop("low"), "difference_high": whole.pop("high")}
-    row = {"metric": metric, **whole, **ends, "by_seed": ""}
+    overall = asdict(compare(pd.concat(tables.values(), ignore_index=True)))
+    ends = {"difference_low": overall.pop("low"), "difference_high": overall.pop("high")}
+    row = {"metric": metric, **overall, **ends, "by_seed": ""}
     for column, index in (("by_seed", 0), ("by_year", 1)):
         shared: dict[int, list[pd.DataFrame]] = {}
         for key, table in tables.items():
             shared.setdefault(key[index], []).append(table)
         if len(shared) > 1:
-            single = [compare(pd.concat(mine, ignore_index=True)).difference for mine in shared.values()]
+            single = [compare(pd.concat(key_tables, ignore_index=True)).difference for key_tables in shared.values()]
             row[column] = " ".join(f"{value:+.3f}" for value in single)
     return row
 
 
 def _over_seeds(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Means of both runs' metric over the seeds, one row a query."""
+    """Means of both runs' metric over the seeds, one row per query."""
     return table.groupby(["id", "group"])[[f"{metric}_a", f"{metric}_b"]].mean().reset_index()

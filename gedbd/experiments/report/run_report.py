@@ -37,12 +37,12 @@ LEAK_TEXT = (
     " model."
 )
 LEAK_SHARES = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
-ON_PAIRS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-EQUAL_ROWS = " Left out: {count} of the other methods of a training whose numbers equal those of a row above."
+PAIR_COLUMNS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
+EQUAL_ROWS = " Left out: {count} other methods with the same numbers as a row above."
 OVER_TEXT = (
     "Settings that differ in nothing else, as means over seeds; intervals (95%) are bootstrapped over duplicate groups."
 )
-POOLED_TEXT = " A query is in one year only: the second table pools those of all years."
+POOLED_TEXT = " Each query belongs to one year: the second table pools the queries of all years."
 DIFFERENCES_TEXT = (
     " The last table has the differences at the same value, query by query over the same seeds: their intervals are"
     " narrower than those of the values. P values are of Wilcoxon's test."
@@ -100,11 +100,13 @@ def make_sections(settings: list[Setting]) -> list[Section]:
     for setting in settings:
         by_corpus.setdefault(setting.corpus, []).append(setting)
     sections: list[Section | None] = [leak_section(settings)]
-    for corpus, mine in by_corpus.items():
-        sections += [ranking_section(corpus, mine, protocol) for protocol in ranked_protocols(mine)]
-    for corpus, mine in by_corpus.items():
-        sections += [option_section(corpus, mine, name) for name in varied_options(mine)]
-    sections += [pairs_section(corpus, mine) for corpus, mine in by_corpus.items()]
+    for corpus, corpus_settings in by_corpus.items():
+        sections += [
+            ranking_section(corpus, corpus_settings, protocol) for protocol in ranked_protocols(corpus_settings)
+        ]
+    for corpus, corpus_settings in by_corpus.items():
+        sections += [option_section(corpus, corpus_settings, name) for name in varied_options(corpus_settings)]
+    sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in by_corpus.items()]
     sections.append(training_section([setting for setting in settings if not setting.is_baseline]))
     sections.append(projection_section(settings))
     sections += task_figures(settings)
@@ -113,7 +115,7 @@ def make_sections(settings: list[Setting]) -> list[Section]:
 
 
 def leak_section(settings: list[Setting]) -> Section:
-    """What the test part shares with training; settings with the same audit share a row."""
+    """What the test split shares with training; settings with the same audit share a row."""
     rows: list[Row] = []
     warnings: list[str] = []
     for setting in settings:
@@ -164,14 +166,14 @@ def pairs_section(corpus: str, settings: list[Setting]) -> Section:
     """The metrics of all methods on sampled pairs."""
     labels = [setting.scores(setting.methods[0])[1] for setting in settings]
     shares = [float((label == 1).mean()) for label in labels]
-    always = [2 * share / (1 + share) for share in shares]  # F1 at recall 1 and precision equal to the share
+    always_f1 = [2 * share / (1 + share) for share in shares]  # F1 at recall 1 and precision equal to the share
     drawn, notice = first_of(settings)
     text = (
         f"Sampled pairs, {_range(shares, '{:.1%}')} of them duplicates; always predicting a duplicate gives F1"
-        f" {_range(always, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5):"
+        f" {_range(always_f1, '{:.3f}')}. Each model's threshold is the best on validation pairs (the paper's Table 5):"
         f" one of 0, 0.05, ..., 1 for cosines of an encoder, a quantile of the scores for other methods.{notice}"
     )
-    table, left_out = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), ON_PAIRS))
+    table, left_out = _methods(settings, lambda setting, method: pick(setting.pair_metrics(method), PAIR_COLUMNS))
     curves = figures.precision_recall({setting.label: setting.scores(setting.methods[0]) for setting in drawn}, True)
     predicted = {setting.label: pd.concat([run.reported_pairs for run in setting.runs]) for setting in drawn}
     drawn_pairs = [
@@ -208,13 +210,13 @@ def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str
 
 
 def varied_options(settings: list[Setting]) -> list[str]:
-    """The options with a value, no choice of a file, in which settings of a corpus differ and agree in all else."""
+    """Options, other than choices of files, in which some settings of a corpus differ while all else is equal."""
     names = dict.fromkeys(name for setting in settings for name in setting.options)
     return [name for name in names if "." in name and name != CONTENTS and _over_option(settings, name)]
 
 
 def _over_option(settings: list[Setting], name: str) -> dict[str, dict[str, Setting]]:
-    """Settings by the value of an option, for each model: what they agree in. Models with one value are left out."""
+    """Settings by model and by value of an option; a model is all that they agree in. Skips models with one value."""
     groups: dict[Any, dict[str, Setting]] = {}
     # With split.year the corpus ends with the year, so its contents differ too.
     ignored = (name, CONTENTS) if name == YEAR else (name,)
@@ -225,13 +227,13 @@ def _over_option(settings: list[Setting], name: str) -> dict[str, dict[str, Sett
     models: dict[str, dict[str, Setting]] = {}
     for by_value in groups.values():
         if len(by_value) > 1:
-            ordered = dict(sorted(by_value.items(), key=lambda item: _number(item[0])))
+            ordered = dict(sorted(by_value.items(), key=lambda item: _sort_key(item[0])))
             models[next(iter(by_value.values())).label_without(*ignored)] = ordered
     return models
 
 
-def _number(value: str) -> tuple[float, str]:
-    """Sorts values as numbers where they are; others follow."""
+def _sort_key(value: str) -> tuple[float, str]:
+    """Sort key of option values: numbers first, by value, then other texts."""
     try:
         return float(value), ""
     except ValueError:
@@ -295,7 +297,7 @@ def _pooled(model: str, by_year: Mapping[str, Setting], protocols: list[str]) ->
 
 
 def _differences(models: Mapping[str, Mapping[str, Setting]], name: str) -> pd.DataFrame:
-    """The differences of each model from the first one at the same value, where both were tested on the same."""
+    """The differences of each model from the first one at the same value, if both were tested on the same pairs."""
     first, *others = models
     rows = []
     for model in others:
@@ -332,7 +334,7 @@ def training_section(settings: list[Setting]) -> Section | None:
     for setting in settings:
         minutes = _epoch_minutes(setting)
         base = bases.get(setting.corpus)
-        # Of few short epochs, the mean would follow the first, which warms up.
+        # The median, since the first epoch, which warms up, would dominate the mean of few short epochs.
         median = float(np.median(minutes)) if len(minutes) else float("nan")
         relative = float("nan") if base is None else median / float(np.median(_epoch_minutes(base)))
         about = {"model": setting.label, "corpus": setting.corpus}
@@ -348,12 +350,12 @@ def training_section(settings: list[Setting]) -> Section | None:
 
 
 def _epochs(setting: Setting) -> list[pd.DataFrame]:
-    """The tables of epochs of its runs."""
+    """The tables of epochs of a setting's runs."""
     return [run.epochs for run in setting.runs if run.epochs is not None]
 
 
 def _epoch_minutes(setting: Setting) -> np.ndarray:
-    """The minutes of every epoch of its runs."""
+    """The minutes of every epoch of a setting's runs."""
     return np.concatenate([np.empty(0), *(table["train/seconds"].dropna() / 60 for table in _epochs(setting))])
 
 
@@ -373,9 +375,9 @@ def projection_section(settings: list[Setting]) -> Section | None:
 
 
 def task_figures(settings: list[Setting]) -> list[Section]:
-    """A section for each name of a figure that only some tasks have, such as ``tag_network``, with the first runs'.
+    """A section for each figure that only some tasks draw, such as ``tag_network``, from the first run of each setting.
 
-    A figure that is the same in several settings, as that of their corpus, is shown once.
+    A figure that is the same in several settings, such as one of their corpus, is shown once.
     """
     sections = []
     for name in dict.fromkeys(name for setting in settings for name in setting.runs[0].captions):
@@ -388,8 +390,8 @@ def task_figures(settings: list[Setting]) -> list[Section]:
         for number, setting in enumerate(drawn):
             run = setting.runs[0]
             alone = [other.corpus for other in drawn].count(setting.corpus) == 1
-            whose = setting.corpus if alone else f"{setting.label}, {setting.corpus}"
-            files.append((f"{name}_{number}", f"{whose}: {run.captions[name]}", run.figure_file(name)))
+            owner = setting.corpus if alone else f"{setting.label}, {setting.corpus}"
+            files.append((f"{name}_{number}", f"{owner}: {run.captions[name]}", run.figure_file(name)))
         sections.append(Section(name.replace("_", " ").capitalize(), notice.strip(), [], files))
     return sections
 
@@ -463,7 +465,7 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
 
 
 def _count(number: int, noun: str, singular: str = "", plural: str = "") -> str:
-    """``1 run``, ``2 runs``, and an empty text for 0."""
+    """``1 run``, ``2 runs``; an empty string for 0."""
     if number == 0:
         return ""
     return f"{number} {noun}{singular}" if number == 1 else f"{number} {noun}s{plural}"

@@ -14,21 +14,21 @@ from gedbd.evaluation.significance import f1_interval, interval_columns
 from gedbd.experiments.run_folder import Run
 from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords, per_query
 
-# Options that change no number, or that the name and the contents of the corpus or the name of a baseline stand for.
+# Options that change no result, or that the corpus (name and contents) or the name of a baseline implies.
 NO_SETTING = (
     *("seed", "seeds", "ckpt_path", "cache_dir", "data_dir", "json", "logger", "debug", "name", "part"),
     *("dataset", "dataset.name", "dataset.path", "trainer.enable_model_summary", "trainer.enable_progress_bar"),
     *("trainer.log_every_n_steps", "trainer.profiler"),
 )
 NO_SETTING_BELOW = ("logger.", "hydra.", "debug.")
-IN_BASE = ("encoder", "graph", "fusion")  # the first words of a label say these where they differ with them
+IN_BASE = ("encoder", "graph", "fusion")  # the first words of a label often imply these
 CONTENTS = "dataset.contents"  # named only where nothing else differs
-CONTENTS_SHOWN = 8  # characters of the corpus' fingerprint
+CONTENTS_SHOWN = 8  # characters of the corpus's fingerprint
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting and its runs, one a seed."""
+    """One setting and its runs, one per seed."""
 
     base: str  # encoder and method, or the baseline
     # every option that was typed for some run of its corpus and kind, with its value; "" for a default
@@ -98,12 +98,12 @@ class Setting:
         tables = [run.queries_of(protocol) for run in self.runs]
         if any(table is None for table in tables):
             return None
-        every = pd.concat([table for table in tables if table is not None])
-        every = every[every["method"] == method].reset_index(drop=True)
-        return pd.concat([every[["id", "group", "reachable", "rank"]], per_query(every)], axis=1)
+        all_ranks = pd.concat([table for table in tables if table is not None])
+        all_ranks = all_ranks[all_ranks["method"] == method].reset_index(drop=True)
+        return pd.concat([all_ranks[["id", "group", "reachable", "rank"]], per_query(all_ranks)], axis=1)
 
     def words_of(self, protocol: str) -> ProtocolWords:
-        """The words about a protocol that its runs have ranked by."""
+        """The wording for a protocol that its runs have ranked by."""
         return self.runs[0].protocols[protocol]
 
     def scores(self, method: str) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +119,7 @@ class Setting:
         return folders[0] if len(folders) == 1 else f"[{','.join(folders)}]"
 
     def test_key(self) -> tuple[object, ...]:
-        """Equal for settings with the same seeds that were tested on the same pairs and queries."""
+        """A key that is equal for settings with the same seeds that were tested on the same pairs and queries."""
         tested = []
         for run in self.runs:
             tables = [run.reported_pairs[["id_1", "id_2"]]]
@@ -158,7 +158,7 @@ def query_metrics(table: pd.DataFrame) -> dict[str, float]:
 
 
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
-    """Groups runs with the same typed options but for their seed, in the order of each setting's first run.
+    """Groups runs whose typed options differ only in the seed, in the order of each setting's first run.
 
     Of several runs with the same setting and seed, the newest counts; the others are in ``Setting.repeated``.
     """
@@ -180,10 +180,10 @@ def _settings_of_kind(runs: list[Run]) -> list[Setting]:
     for run, values in zip(runs, typed, strict=True):
         options = {name: values.get(name, "") for name in names} | {CONTENTS: (run.fingerprint or "")[:CONTENTS_SHOWN]}
         members.setdefault((run.label, run.fingerprint, tuple(options.items())), []).append(run)
-    every = [dict(options) for _, _, options in members]
-    named = _named([base for base, _, _ in members], every)
+    all_options = [dict(options) for _, _, options in members]
+    named = _label_options([base for base, _, _ in members], all_options)
     settings = []
-    for (base, _, _), options, label_options, group in zip(members, every, named, members.values(), strict=True):
+    for (base, _, _), options, label_options, group in zip(members, all_options, named, members.values(), strict=True):
         newest = {int(run.config.seed): run for run in sorted(group, key=lambda run: run.finished_at)}
         chosen = [newest[seed] for seed in sorted(newest)]
         folders = {run.folder for run in chosen}
@@ -214,7 +214,7 @@ def _number_text(value: str) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _named(bases: list[str], options: list[dict[str, str]]) -> list[list[str]]:
+def _label_options(bases: list[str], options: list[dict[str, str]]) -> list[list[str]]:
     """The options that the label of each setting names: those that differ.
 
     Of ``IN_BASE``, those that differ among settings with the same first words: "tiny, text alone" is always graph=none.

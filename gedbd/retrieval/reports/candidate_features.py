@@ -45,13 +45,13 @@ class _Candidates:
     Attributes:
         queries: The queries.
         store: The store that they search.
-        number: ``(Q,)`` how many candidates each has.
+        number: ``(Q,)`` number of candidates of each.
         rows: ``(P,)`` the report of each candidate.
         members: ``(M,)`` the reports of the first candidate's group, those of the second's, and so on.
-        sizes: ``(P,)`` how many they are.
-        starts: ``(P,)`` where they begin.
-        place: ``(P,)`` where each candidate is among all reports that were compared with the queries.
-        member_place: ``(M,)`` likewise.
+        sizes: ``(P,)`` number of reports of each candidate's group.
+        starts: ``(P,)`` where they begin in ``members``.
+        place: ``(P,)`` position of each candidate among all reports that were compared with the queries.
+        member_place: ``(M,)`` position of each member, likewise.
     """
 
     def __init__(self, queries: Sequence[FirstStage]) -> None:
@@ -85,10 +85,10 @@ class _Candidates:
 
 
 def _of_scores(candidates: _Candidates) -> dict[str, np.ndarray]:
-    """Scores of candidates and their groups, and how much like the average report candidates and query are."""
+    """Scores of candidates and their groups, and cosines of candidates and query with the average report."""
     place, starts, sizes = candidates.place, candidates.starts, candidates.sizes
     dense = candidates.column("dense")
-    # Cosines as they are, of BM25 the root.
+    # Cosines unchanged, the square root of BM25.
     bm25 = {kind: np.sqrt(candidates.terms(kind, "scores")) for kind in WORDS}
     scores = np.stack([dense[place], *(bm25[kind][place] for kind in WORDS)])
     sums = np.concatenate([query.sums for query in candidates.queries])
@@ -125,9 +125,9 @@ def _of_terms(candidates: _Candidates) -> dict[str, np.ndarray]:
         if kind in SUMMED_WORDS:
             query_size = candidates.of_queries(len(terms.own) for terms in words)
             copy = candidates.of_queries(terms.copy_score for terms in words)
-            least = np.maximum(copy, MIN_COPY_SCORE).astype(np.float32)
+            divisor = np.maximum(copy, MIN_COPY_SCORE).astype(np.float32)
             columns[f"{kind} of copy"] = np.log1p(copy)
-            columns[f"{kind} share of copy"] = candidates.terms(kind, "scores")[place] / least
+            columns[f"{kind} share of copy"] = candidates.terms(kind, "scores")[place] / divisor
             columns[f"{kind} length"] = np.log1p(query_size)
             columns[f"report {kind} length"] = np.log1p(size)
             columns[f"same {kind}"] = (number == size) & (number == query_size) & (number > 0)
@@ -140,24 +140,24 @@ def _of_fields(candidates: _Candidates) -> dict[str, np.ndarray]:
     """Whether query and candidates have the same values."""
     columns = {}
     for field in FIELDS:
-        asked = candidates.of_queries(query.scores.query.columns[field][0] for query in candidates.queries)
+        query_value = candidates.of_queries(query.scores.query.columns[field][0] for query in candidates.queries)
         values = candidates.store[field][candidates.rows]
-        # An unknown value of the query is below -1: it has one, which no stored report has.
-        missing = (values == -1) | (asked == -1)
-        columns[f"same {field}"] = np.where(missing, np.nan, values == asked)
+        # Below -1: the query has a value that no stored report has, so it is not missing.
+        missing = (values == -1) | (query_value == -1)
+        columns[f"same {field}"] = np.where(missing, np.nan, values == query_value)
     return columns
 
 
 def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
-    """Days and numbers of reports between query and candidates, and whether these were open."""
+    """Days and numbers of reports between query and candidates, and whether candidates were open."""
     store, rows, number = candidates.store, candidates.rows, candidates.number
     scores = [query.scores for query in candidates.queries]
     first = candidates.members[candidates.starts]
     last = candidates.members[candidates.starts + candidates.sizes - 1]
     day = candidates.of_queries(score.query.columns["day"][0] for score in scores)
     columns = {}
-    for name, some in (("days", rows), ("days since first", first), ("days since last", last)):
-        columns[name] = np.log1p(np.abs(day - store["day"][some]))
+    for name, other_rows in (("days", rows), ("days since first", first), ("days since last", last)):
+        columns[name] = np.log1p(np.abs(day - store["day"][other_rows]))
     ends = np.cumsum(number)
     lasts = list(zip(scores, (last[end - size : end] for end, size in zip(ends, number, strict=True)), strict=True))
     columns["reports since"] = np.log1p(np.concatenate([store.num_since(rows, score.count) for score, rows in lasts]))
@@ -173,7 +173,7 @@ def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
 
 
 def relative(values: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Scores, their z-scores and ranks among the candidates of each query, and how far they are behind the best ones.
+    """Scores, their z-scores and ranks among the candidates of each query, and their distance to the best score.
 
     Args:
         values: ``(S, P)`` S scores of the candidates of the first query, those of the second, and so on.
@@ -186,7 +186,7 @@ def relative(values: np.ndarray, number: np.ndarray) -> np.ndarray:
     table[:, 0] = values
     starts = np.cumsum(number) - number
     for size in np.unique(number[number > 0]).tolist():
-        # The scores of queries with the same number of candidates are a table.
+        # The scores of queries with the same number of candidates form a table.
         places = (starts[number == size][:, None] + np.arange(size)).ravel()
         block = values[:, places].reshape(-1, size)
         for kind, column in enumerate(_relative(block.astype(np.float64), _ranks(block)), start=1):

@@ -2,7 +2,7 @@
 
 A cross-encoder reads two reports at once, which is slower than comparing their vectors, and more accurate.
 ``sentence_transformers.CrossEncoder`` wraps a sequence-classification model with a head of its own: it does not start
-from the pooling and the trained weights of the text encoder, which are what is compared here.
+from the pooling and the trained weights of the text encoder, as the model here does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ class CrossEncoder(nn.Module):
     """score = w . pool(backbone([a; b])) + c, from the same pretrained weights as the text branch.
 
     Args:
-        encoder: Its backbone and pooling are used; training changes the backbone. A prefix of single texts and
-            ``truncate_dim`` are not for pairs: neither is used.
+        encoder: Its backbone and pooling are used; training changes the backbone. Its prefix and
+            ``truncate_dim`` are not used for pairs.
         tokenizer: The tokenizer of the encoder.
         max_tokens: Length that both texts together are cut to, the longer one first.
         reduced_precision: Compute in bfloat16 where the CPU has instructions for it; the weights stay float32.
@@ -54,7 +54,7 @@ class CrossEncoder(nn.Module):
 
     def forward(self, first: list[str], second: list[str]) -> Tensor:
         """Scores of pairs of texts, ``(P,)`` float32."""
-        # Pairs of texts are separated by the tokenizer in the way that its model was pretrained with.
+        # The tokenizer separates the texts of a pair as in the pretraining of its model.
         tokens = self.tokenizer(
             first, second, truncation=True, max_length=self.max_tokens, padding=True, return_tensors="pt"
         )
@@ -125,7 +125,7 @@ class CrossEncoderOptions(NamedTuple):
     seed: int = 0  # seed of draws, order and dropout
 
 
-# Few steps are affordable on a CPU, so that they must be larger than those of a long training.
+# Training on a CPU affords few steps, so the learning rate is higher than that of a long training.
 OPTIONS = CrossEncoderOptions(negatives=3, epochs=1, lr=1e-4, batch_size=8)
 
 
@@ -135,7 +135,7 @@ def train_cross_encoder(
     """Minimises -log of the softmax probability of the relevant report in each list.
 
     The trainer of sentence-transformers (``ListNetLoss``) has the same softmax, but takes fixed lists from a dataset:
-    it does not draw other negatives in each epoch. The model is changed in place and left in training mode.
+    it cannot draw new negatives in each epoch. The model is changed in place and left in training mode.
     """
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
@@ -166,16 +166,16 @@ def _loss(
 ) -> Tensor:
     """Mean -log of the softmax probability of each relevant report among negatives drawn near the top."""
     queries: list[str] = []
-    listed: list[str] = []
+    candidate_texts: list[str] = []
     sizes = []
     for example in batch:
-        wrong = rng.choice(example.irrelevant, min(negatives, len(example.irrelevant)), replace=False)
-        rows = [example.relevant, *wrong.tolist()]
+        negative_rows = rng.choice(example.irrelevant, min(negatives, len(example.irrelevant)), replace=False)
+        rows = [example.relevant, *negative_rows.tolist()]
         queries += [texts[example.query]] * len(rows)
-        listed += [texts[row] for row in rows]
+        candidate_texts += [texts[row] for row in rows]
         sizes.append(len(rows))
-    # One batch of all lists: many short ones would use the processor less well.
-    scores = model(queries, listed)
+    # One batch of all lists, which is faster than many short ones.
+    scores = model(queries, candidate_texts)
     target = torch.zeros(1, dtype=torch.long, device=scores.device)  # the relevant report is the first
     losses = [cross_entropy(own[None], target) for own in scores.split(sizes)]
     return torch.stack(losses).mean()
@@ -225,7 +225,7 @@ class CrossScores:
         """
         examples = [example for example in map(self._example, lists) if example]
         if not examples:
-            raise ValueError("the cross-encoder needs a training query with a duplicate and another candidate")
+            raise ValueError("the cross-encoder needs a training query with a duplicate and an irrelevant candidate")
         self._prepared = None  # it may hold a converted copy of the old weights
         self.model.load_state_dict(self._initial)
         latest = examples[-self.max_queries :]
@@ -239,7 +239,7 @@ class CrossScores:
         """As ``fit``, and scores training queries by a cross-encoder that did not learn from them.
 
         A cross-encoder scores what it was trained on too high: a ranker that learned from such scores would give them
-        too large a weight. The queries before the latest ``max_queries`` get no scores, but NaN.
+        too large a weight. The queries before the latest ``max_queries`` get NaN.
 
         With ``folds`` = 0, the older half of the queries trains, and the newer half is scored; the older half gets NaN.
         Otherwise each fold is scored by a cross-encoder trained on the others, and the last training uses all queries,
@@ -286,11 +286,11 @@ class CrossScores:
         scores = []
         start = 0
         for listed in lists:
-            own = _no_scores(listed)
-            count = min(self.depth, len(own))
-            own[:count] = scored[start : start + count]
+            list_scores = _no_scores(listed)
+            count = min(self.depth, len(list_scores))
+            list_scores[:count] = scored[start : start + count]
             start += count
-            scores.append(own)
+            scores.append(list_scores)
         return scores
 
     def _example(self, listed: RankedList) -> PairExample | None:
@@ -310,12 +310,12 @@ def _no_scores(listed: RankedList) -> np.ndarray:
 
 
 def _group_folds(lists: Sequence[RankedList], groups: np.ndarray, folds: int) -> np.ndarray:
-    """The fold of each list, ``(Q,)``. Groups take turns in the order of their first query."""
-    own = groups[[listed.query for listed in lists]]
-    _, first, position = np.unique(own, return_index=True, return_inverse=True)
+    """The fold of each list, ``(Q,)``. Folds are assigned to groups in turn, in the order of their first query."""
+    group_of_list = groups[[listed.query for listed in lists]]
+    _, first, position = np.unique(group_of_list, return_index=True, return_inverse=True)
     if not MIN_FOLDS <= folds <= len(first):
         raise ValueError(
-            f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)} (its groups)"
+            f"cross.folds={folds} of the cross-encoder: choose 0, or {MIN_FOLDS} to {len(first)}, the number of groups"
         )
     # Groups by their first queries: with first = [4, 0, 2], the second group comes first.
     turn = np.argsort(np.argsort(first))

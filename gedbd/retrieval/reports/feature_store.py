@@ -16,12 +16,12 @@ from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encod
 from gedbd.text.words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")
-# When a report was resolved (not where it is open, or the tracker does not say), and when it came in.
+# When a report was resolved (missing if it is open or unknown), and when it came in.
 TIMES = ("resolved", "day")
 # The words of title and description and those of the title, in order; identifiers and lines about errors, each once.
 TERM_KINDS = ("text", "title", "identifiers", "errors")
-TERMS_VERSION = "2"  # to be raised when ``terms_of`` finds other terms in a text
-# Terms of these kinds begin so in the vocabulary, which no word does.
+TERMS_VERSION = "2"  # raise it when ``terms_of`` finds other terms in a text
+# Prefixes of these kinds of terms in the vocabulary; no word begins with them.
 IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"
 
@@ -31,7 +31,7 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 
 
 class CategoryEncoder:
-    """A number for each value of a field; upper and lower case are the same."""
+    """Numbers the values of a field, ignoring case."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._codes = {name: code for code, name in enumerate(values)}
@@ -47,7 +47,7 @@ class CategoryEncoder:
         if learn:
             for name in filter(None, names):
                 self._codes.setdefault(name, len(self._codes))
-        # Two codes below 0, because an empty value and an unknown one agree with nothing, each other included.
+        # Two codes below 0, because an empty value and an unknown one agree with nothing, not even with each other.
         codes = [self._codes.get(name, UNKNOWN) if name else EMPTY for name in names]
         return np.array(codes, dtype=np.int32)
 
@@ -123,12 +123,12 @@ def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> dict
 
 def days_of(dates: pd.Series, origin: pd.Timestamp = EPOCH) -> np.ndarray:
     """Days since an origin, ``(B,)`` float64; NaN where there is no date."""
-    # On the array inside: a series takes twice as long for a single date.
+    # On the underlying array: a series takes twice as long for a single date.
     return np.asarray((dates.array - origin) / pd.Timedelta(days=1), dtype=np.float64)
 
 
 MEAN_STEP = 500
-UNIT = 1 << 30  # of numbers that are summed as whole numbers
+UNIT = 1 << 30  # vectors are summed as whole multiples of 1 / UNIT
 
 
 class FeatureStore:
@@ -156,7 +156,7 @@ class FeatureStore:
         Args:
             arrays: ``vectors``, ``codes``, ``scale`` and ``rest`` of ``VectorTable`` and its codes; ``field`` with the
                 name of each of ``FIELDS``, ``day`` and ``resolved``, each ``(N,)``; ``sums (S, D)`` of the vectors of
-                each ``MEAN_STEP`` reports; and those of ``TermIndex.of_arrays`` behind each of ``TERM_KINDS``.
+                each ``MEAN_STEP`` reports; and those of ``TermIndex.of_arrays`` after each of ``TERM_KINDS``.
             means: The mean length with which the saturation of each kind was computed.
         """
         store = cls(arrays["vectors"].shape[1])
@@ -170,7 +170,7 @@ class FeatureStore:
         return store
 
     def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-        """What ``of_arrays`` takes, of a store to which reports were only added."""
+        """The arguments of ``of_arrays``, for a store to which reports were only added."""
         vectors = self.vectors.filled
         codes, scale, rest = encode_vectors(vectors)
         arrays = {"vectors": vectors, "codes": codes, "scale": scale, "rest": rest}
@@ -218,15 +218,15 @@ class FeatureStore:
         return self._first_resolved
 
     def num_since(self, rows: np.ndarray, count: int) -> np.ndarray:
-        """How many of the first ``count`` reports there are from each of some rows on, ``(R,)``."""
+        """Number of the first ``count`` reports from each of some rows on, ``(R,)``."""
         return np.asarray(count - rows)
 
     def num_of_component_since(self, rows: np.ndarray, of_component: np.ndarray) -> np.ndarray:
-        """How many of the reports of a component, in ascending rows, there are from each of some rows on, ``(R,)``."""
+        """Number of reports of a component, in ascending rows, from each of some rows on, ``(R,)``."""
         return np.asarray(len(of_component) - of_component.searchsorted(rows))
 
     def mean_vector(self, count: int) -> np.ndarray:
-        """The mean of the first ``count`` vectors, rounded down to a multiple of ``MEAN_STEP``, ``(D,)``."""
+        """The mean of the first vectors, ``(D,)``: ``count`` rounded down to a multiple of ``MEAN_STEP``."""
         steps = count // MEAN_STEP
         if not steps:
             return np.zeros(self.vectors.dim, dtype=np.float32)
@@ -243,11 +243,11 @@ class FeatureStore:
         self._append(fresh, self._rows.grown(len(fresh), self.vectors.num_places))
         self._latest_day = None
         self._first_resolved = None
-        for name in (*FIELDS, *TIMES):  # the day is the last one, because the length of a store counts days
+        for name in (*FIELDS, *TIMES):  # days come last, because the length of a store is their number
             self._columns[name].extend(fresh.columns[name])
 
     def replaced(self, rows: list[int], fresh: ReportFeatures) -> "FeatureStore":
-        """A store with other reports in some rows; this one stays as it is, for searches that are using it."""
+        """A store with other reports in some rows; this one does not change, as searches may be using it."""
         other = copy(self)
         other._remove(np.array(rows, dtype=np.int64))
         other._append(fresh, self._rows.replaced(rows, self.vectors.num_places))
@@ -294,7 +294,7 @@ class FeatureStore:
         self._set_rows(rows)
 
     def _remove(self, rows: np.ndarray) -> None:
-        """Leaves the terms of reports out of all counts."""
+        """Excludes the terms of reports from all counts."""
         for index in self.terms.values():
             index.remove(self._rows.places(rows))
 
@@ -305,7 +305,7 @@ class FeatureStore:
             index.rows = rows
 
     def _sums_without(self, rows: np.ndarray) -> dict[int, np.ndarray]:
-        """The sums that are known of a store without some rows, ascending."""
+        """The sums that stay known in a store without some rows, ascending."""
         if len(rows) != 1:
             first = int(rows.min(initial=len(self))) // MEAN_STEP
             return {step: total for step, total in self._sums.items() if step < first}

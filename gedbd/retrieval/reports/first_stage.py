@@ -1,4 +1,4 @@
-"""The first stage of a search: the known duplicate groups that are worth a closer look."""
+"""The first stage of a search, which finds the candidates: known duplicate groups."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,22 +14,22 @@ from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.
 DEPTHS = {"dense": 1000, "text": 500, "title": 300, "identifiers": 100, "recent": 1000}
-# Weights of the sum that orders what was found: cosine, BM25 as shares of what a copy of the query would score, equal
+# Weights of the sum that orders candidates: cosine, BM25 as a share of the score of a copy of the query, equal
 # fields, and -log(1 + days).
 WEIGHTS = {"dense": 10.0, "text": 4.0, "title": 3.0, "component": 0.7, "product": 0.3, "recency": 0.35}
 WORDS = ("text", "title", "identifiers")  # kinds of terms
 SUMMED_WORDS = ("text", "title")
 THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
 MIN_COPY_SCORE = 1e-6  # avoids division by zero for a query without words
-ROUNDING = 1e-4  # more than what rounding to single precision changes in a sum
+ROUNDING = 1e-4  # bounds the error of a sum by rounding to single precision
 
 
 class KnownGroups(NamedTuple):
     """Duplicate groups among the first n reports."""
 
     group: np.ndarray  # ``(n,)`` group of each report; a report without a known duplicate is a group of its own
-    members: Mapping[int, np.ndarray]  # the rows of each group of two and more, ascending
-    size: np.ndarray  # ``(n,)`` how many reports the group of each number has
+    members: Mapping[int, np.ndarray]  # the rows of each group of two or more, ascending
+    size: np.ndarray  # ``(n,)`` number of reports of each group
 
     @classmethod
     def of(cls, group: np.ndarray) -> "KnownGroups":
@@ -61,17 +61,17 @@ class KnownGroups(NamedTuple):
         return KnownGroups.of(first[which])
 
     def grown(self, number: int) -> "KnownGroups":
-        """The groups with so many reports more, each a group of its own."""
+        """The groups with ``number`` more reports, each a group of its own."""
         first = len(self.group)
         size = np.append(self.size, np.ones(number, dtype=self.size.dtype))
         return self._replace(group=np.append(self.group, np.arange(first, first + number)), size=size)
 
 
 class GrowingGroups:
-    """The groups that links connect, as the reports come in one after the other.
+    """The groups that links form, as the reports come in one after the other.
 
-    A link counts as known as soon as both of its reports exist: exports seldom say when it was made. So a group that
-    only a later report connects is still apart, but a link that a triager made weeks later counts too early.
+    A link counts as known as soon as both of its reports exist: exports seldom say when it was made. So groups that
+    only a later report connects are still separate, but a link that a triager made weeks later counts too early.
     """
 
     def __init__(self, links: np.ndarray, num_reports: int) -> None:
@@ -84,13 +84,13 @@ class GrowingGroups:
         self._forget()
 
     def before(self, row: int) -> KnownGroups:
-        """The groups among the reports before a row; valid until the next call, and quick if rows ascend."""
-        known = int(np.searchsorted(self._later, row))
-        if known < self._used:
+        """The groups among the reports before a row; valid until the next call, and fast if rows ascend."""
+        num_known = int(np.searchsorted(self._later, row))
+        if num_known < self._used:
             self._forget()
-        for first, second in self._links[self._used : known]:
+        for first, second in self._links[self._used : num_known]:
             self._join(int(self._group[first]), int(self._group[second]))
-        self._used = known
+        self._used = num_known
         return KnownGroups(self._group[:row], self._members, self._size[:row])
 
     def _forget(self) -> None:
@@ -113,20 +113,20 @@ class GrowingGroups:
 class QueryScores:
     """Scores of the first n reports of a store for one query: cosine, and BM25 of each kind of terms.
 
-    Only an index without replaced and removed reports can leave out others than the first n.
+    Only an index without replaced or removed reports can leave out those after the first n.
 
     Args:
         store: The stored reports.
         query: One report.
-        groups: The groups among the first n reports, which alone are searched, and alone count in word statistics.
-        rough: Approximate cosines of the n reports, where they are known already.
-        vector: Waits for the query's vector ``(D,)``, where it is still being computed; called in another thread too.
+        groups: The groups among the first n reports. Other reports are neither searched nor counted in word statistics.
+        rough: Approximate cosines of the n reports, if they are known already.
+        vector: Waits for the query's vector ``(D,)``, if it is still being computed; called in another thread too.
             None takes that of ``query``.
 
     Attributes:
         count: The number n.
-        vector: Gives the query's vector ``(D,)``.
-        is_waiting: Whether it may have to wait for it.
+        vector: Returns the query's vector ``(D,)``.
+        is_waiting: Whether ``vector`` may have to wait.
         words: The query's terms of each kind of ``TERM_KINDS``.
     """
 
@@ -162,7 +162,7 @@ class QueryScores:
         return self._rough
 
     def highest(self, name: str, allowed: np.ndarray | None) -> Shortlist:
-        """The ``DEPTHS`` reports with the highest scores; of words, those that share one with the query."""
+        """The ``DEPTHS`` reports with the highest scores; by words, only those that share one with the query."""
         if name != "dense":
             return self.words[name].highest(DEPTHS[name], allowed)
         return self.rough(name).highest(DEPTHS[name], allowed)
@@ -183,7 +183,7 @@ class QueryScores:
 
 
 class Compared(NamedTuple):
-    """What was computed exactly of some reports."""
+    """Exact scores of some reports."""
 
     rows: np.ndarray  # ``(R,)`` the reports, ascending
     dense: np.ndarray  # ``(R,)`` their cosines
@@ -198,9 +198,9 @@ class FirstStage(NamedTuple):
     row: np.ndarray  # ``(C,)`` the report of each group with the highest sum
     # ``(M,)`` the reports of the first group that are candidates, ascending, those of the second, and so on
     member: np.ndarray
-    sizes: np.ndarray  # ``(C,)`` how many they are
+    sizes: np.ndarray  # ``(C,)`` number of reports of each group in ``member``
     sums: np.ndarray  # ``(C,)`` the highest sums, descending, see ``find_candidates``
-    compared: Compared  # what was computed of these reports and others
+    compared: Compared  # exact scores of these reports and others
     scores: QueryScores  # scores of reports for the query
 
     @property
@@ -212,8 +212,8 @@ class FirstStage(NamedTuple):
 def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_groups: int = MAX_GROUPS) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
-    What all kinds of retrieval find is ordered by a sum with the fixed ``WEIGHTS``, each group by its best report.
-    ``allowed (n,)`` bool are the candidates; None for all.
+    All results are ordered by a sum with the fixed ``WEIGHTS``, each group by its best report.
+    ``allowed (n,)`` bool limits the candidates; None for all.
     """
     # In another thread, which waits for the vector while this one compares words.
     nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None
@@ -226,22 +226,22 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
     is_likely = is_found.copy()
     for shortlist in shortlists.values():
         is_likely[shortlist.possible] = True
-    rows = _worth_comparing(scores, np.flatnonzero(is_likely), is_found, max_groups)
+    rows = _drop_low_sums(scores, np.flatnonzero(is_likely), is_found, max_groups)
     if not is_found[rows].all():
-        # Some have a high sum, but are near the end of the only kinds of retrieval that may have found them.
+        # Some have a high sum, but their exact scores decide whether any kind of retrieval finds them.
         for name, shortlist in shortlists.items():
             is_found[shortlist.rows(partial(scores, name))] = True
         rows = rows[is_found[rows]]
     return _best_groups(scores, rows, allowed, max_groups)
 
 
-def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, max_groups: int) -> np.ndarray:
-    """Some reports without those whose sum, by its bounds, cannot be among the highest of groups.
+def _drop_low_sums(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, max_groups: int) -> np.ndarray:
+    """Drops reports whose sum, by its bounds, cannot be among the highest of ``max_groups`` groups.
 
     Args:
         scores: Scores of reports for the query.
         rows: ``(R,)`` the reports, ascending.
-        is_found: ``(n,)`` bool: a report is a candidate, the others perhaps.
+        is_found: ``(n,)`` bool: reports that are certainly candidates.
         max_groups: Number of groups to find.
     """
     certain = is_found[rows]
@@ -261,7 +261,7 @@ def _worth_comparing(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray
 
 
 def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | None, max_groups: int) -> FirstStage:
-    """The groups of some reports, ascending, that have the highest sums."""
+    """The groups with the highest sums among those of some reports, ``rows`` ascending."""
     groups, count = scores.groups, scores.count
     is_compared = np.zeros(count, dtype=bool)
     is_compared[groups.group[rows]] = True
@@ -292,11 +292,11 @@ def compare(scores: QueryScores, rows: np.ndarray) -> Compared:
 
 
 def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The sum with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
+    """The sums with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
 
     Args:
-        scores: The query.
-        rows: ``(R,)``.
+        scores: Scores of reports for the query.
+        rows: ``(R,)`` the reports.
         dense: ``(R,)`` float32 cosines.
         words: BM25 by kind of ``SUMMED_WORDS``, ``(R,)`` float32.
     """
@@ -309,12 +309,12 @@ def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: 
         total = total + WEIGHTS[field] * ((code >= 0) & (store[field][rows] == code))
     days = np.abs(query.columns["day"][0] - store["day"][rows])
     # Without dates, rows count as days.
-    apart = np.where(np.isnan(days), store.num_since(rows, scores.count), days)
-    return np.asarray(total - WEIGHTS["recency"] * np.log1p(apart))
+    distance = np.where(np.isnan(days), store.num_since(rows, scores.count), days)
+    return np.asarray(total - WEIGHTS["recency"] * np.log1p(distance))
 
 
 def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:
-    """The latest reports of the query's component; of all where it has none, or no other has it."""
+    """The latest reports of the query's component, or of all if no report has its component."""
     rows = scores.of_component
     if allowed is not None:
         rows = rows[allowed[rows]]

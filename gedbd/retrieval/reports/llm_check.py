@@ -1,4 +1,4 @@
-"""A language model's opinion on the first candidates of a query, by an OpenAI-compatible endpoint.
+"""A language model's scores of the first candidates of a query, from an OpenAI-compatible endpoint.
 
 It is off unless the configuration names an endpoint: the texts of reports are sent there.
 """
@@ -37,12 +37,12 @@ TOP_LOGPROBS = 5
 CODE_CHARACTERS = 16
 REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 MAX_ANSWER_CHARACTERS = 100
-# The whole answer is a number or a word, perhaps named and marked up: a report that the model repeats is none.
+# The whole answer must be a number or a word, perhaps with a label and markup, not a report that the model repeats.
 LABEL = r"[\s*`{\"]*(?:(?:score|answer)[\s*`\":=]+)?"
 NUMBER = re.compile(rf"{LABEL}(\d{{1,3}})(?:\.0+)?(?:\s*/\s*100|\s*%)?[\s*`}}\".]*", re.IGNORECASE | re.ASCII)
 WORD = re.compile(rf"{LABEL}(yes|no)[\s*`}}\".!]*", re.IGNORECASE)
 FILE = "llm_answers.sqlite"
-# An answer that cannot be read has no score; it is kept, since the same question would be answered alike.
+# An unreadable answer is stored without a score, since the same question would get the same answer.
 TABLE = "answers (question TEXT, pair TEXT, score REAL, PRIMARY KEY (question, pair))"
 STORED = f"SELECT pair, score FROM answers WHERE question = ? AND pair IN {MARKS}"
 NAME = "llm"
@@ -52,7 +52,7 @@ LOG = logging.getLogger(__name__)
 
 
 class LlmCheck:
-    """Asks a language model about each pair of reports in a request of its own, see ``ReportPairScorer``.
+    """Asks a language model about each pair of reports in a separate request, see ``ReportPairScorer``.
 
     Nothing is sent before a score is asked for. For the key, redirects and retries see ``ChatEndpoint``.
 
@@ -61,7 +61,7 @@ class LlmCheck:
     Raises:
         ValueError: If the key or the address is missing, ``answer`` is unknown, or the folder
             cannot be used.
-        StoreUnavailable: If the file in the folder cannot be used, as in the methods.
+        StoreUnavailable: If the file in the folder cannot be used; the methods raise it too.
     """
 
     name = NAME
@@ -108,7 +108,7 @@ class LlmCheck:
     def fit_held_out(
         self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
     ) -> list[np.ndarray]:
-        """Scores training queries after a notice for the user; there is nothing to learn."""
+        """Scores training queries after a warning to the user; there is nothing to learn."""
         LOG.warning(
             "up to %s pairs of reports will be sent to %s, model %s; their texts leave this machine unless that address"
             " is local",
@@ -127,7 +127,7 @@ class LlmCheck:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """How many answers are missing so far; empty if none is."""
+        """The number of answers that are missing so far; empty if none are."""
         count = self._num_unreadable
         return (f"{NAME}: {count:,} scores are missing ({UNREADABLE}: {count:,})",) if count else ()
 
@@ -135,8 +135,8 @@ class LlmCheck:
         """Scores of C candidates from 0 to 1, ``(C,)`` float32; NaN beyond ``depth``, and for an unreadable answer.
 
         Raises:
-            ValueError: If an answer is missing, which would falsify what is measured. The answers so far are stored:
-                the same command goes on from there.
+            ValueError: If a request fails, as a missing answer would falsify the metrics. Answers so far are stored:
+                the same command continues from there.
         """
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
         first = candidates[: self.depth]
@@ -156,7 +156,7 @@ class LlmCheck:
                 advice = "raise it" if score.problem == CAP else "check the endpoint"
                 raise ValueError(
                     f"{self.endpoint.base_url}: {score.problem} ({self.calls:,} requests so far): {advice}, then run"
-                    " the same command again, which goes on from here; or leave llm out"
+                    " the same command again, which continues from here; or leave llm out"
                 )
             if score is None:
                 self._num_unreadable += 1
@@ -182,11 +182,11 @@ class LlmCheck:
 def messages(query: ReportText, candidate: ReportText, answer: str, max_characters: int) -> list[dict[str, Any]]:
     """The conversation about two reports; the same reports give the same conversation.
 
-    Each stands between two tags with a code in their names. The code is a hash of both reports, so that neither can
+    Each is between two tags with a code in their names. The code is a hash of both reports, so that neither can
     hold its own closing tag.
     """
     joined = [text.joined(max_characters) for text in (query, candidate)]
-    # A damaged export holds half characters of UTF-16, which JSON in UTF-8 does not.
+    # A damaged export may hold lone surrogates of UTF-16, which UTF-8 cannot encode.
     texts = [text.encode("utf-8", "replace").decode() for text in joined]
     code = content_hash(texts)[:CODE_CHARACTERS]
     reports = "\n\n".join(
@@ -208,7 +208,7 @@ def read_score(choice: dict[str, Any], answer: str) -> float | None:
     text = choice["message"]["content"]
     if not isinstance(text, str):
         return None
-    # Some models think aloud first; what follows is the answer.
+    # Some models write their reasoning first; the answer follows it.
     text = REASONING.sub("", text).strip()
     if answer == "number":
         return read_number(text)
@@ -220,9 +220,9 @@ def read_score(choice: dict[str, Any], answer: str) -> float | None:
 
 
 def read_number(text: str) -> float | None:
-    """A hundredth of the whole number from 0 to 100 that a text is; None for any other text.
+    """Reads a whole number from 0 to 100 and divides it by 100; None for any other text.
 
-    It may be named and marked up, as in ``85 %``, ``Score: 85/100`` and ``{"score": 85}``.
+    It may have a label and markup, as in ``85 %``, ``Score: 85/100`` and ``{"score": 85}``.
     """
     number = NUMBER.fullmatch(text) if len(text) <= MAX_ANSWER_CHARACTERS else None
     return int(number[1]) / 100 if number and int(number[1]) <= 100 else None

@@ -20,7 +20,7 @@ BASE_FEATURES = tuple(f"base{kind}" for kind in RELATIVE)
 
 
 class ReportRanker:
-    """Scores the candidates of a query; only the order of the scores of one query says something.
+    """Scores the candidates of a query; scores are comparable within a query only.
 
     ``extra`` names features from elsewhere, behind ``FEATURES``; the scores of ``base``, a ranker that was trained on
     other trackers, are the last features. ``trained_on`` are samples of the trackers' reports, see ``sample_of``.
@@ -56,8 +56,8 @@ class ReportRanker:
     def contributions(self, features: np.ndarray) -> list[dict[str, float]]:
         """What each feature adds to the score of each candidate, by name; their sum is the score less a constant.
 
-        What the scores of the base add is divided among the features that the base read, in proportion to the size
-        of what they added there with the same sign.
+        The contribution of the base's scores is divided among the features that the base read, in proportion to
+        their contributions there, if these have the same sign.
         """
         rows = self.ranker.contributions(with_base(features, self.base))
         if self.base is not None:
@@ -80,7 +80,7 @@ class ReportRanker:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "ReportRanker":
-        """The ranker that ``as_dict`` was called on. Raises ValueError, TypeError or LookupError if it is damaged."""
+        """Builds the ranker of ``as_dict``. Raises ValueError, TypeError or LookupError if it is damaged."""
         stored = FeatureRanker.from_dict(plain)
         base = None if plain["base"] is None else cls.from_dict(plain["base"])
         samples = tuple(tuple(map(int, sample)) for sample in plain["trained_on"])
@@ -95,7 +95,7 @@ class ReportRanker:
 
     @classmethod
     def from_text(cls, text: str) -> "ReportRanker":
-        """The ranker that ``to_text`` was called on.
+        """Reads the ranker that ``to_text`` wrote.
 
         Raises:
             ValueError: If the text is damaged, or the ranker was trained on other features than this version computes.
@@ -104,7 +104,7 @@ class ReportRanker:
 
 
 def with_base(features: np.ndarray, base: ReportRanker | None) -> np.ndarray:
-    """Features of candidates of one query with those of a base behind them, ``(C, F) -> (C, F + 4)``."""
+    """Features of candidates of one query, then those of a base, ``(C, F) -> (C, F + 4)``."""
     if base is None or not len(features):
         return features
     (columns,) = relative(base.scores(features[:, : len(FEATURES)])[None], np.array([len(features)]))
@@ -141,7 +141,7 @@ def read_base(base: str | None) -> ReportRanker | None:
 
 
 def sample_of(reports: pd.DataFrame) -> tuple[int, ...]:
-    """The ``SIZE`` lowest hashes of id and title: a sample that tells the tracker but no text of it.
+    """The ``SIZE`` lowest hashes of id and title: a sample that identifies the tracker but reveals no text.
 
     As which hashes are lowest does not depend on the order or on the other reports, two states of one tracker share
     most of their samples (MinHash: Broder, 1997).

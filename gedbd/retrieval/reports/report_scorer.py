@@ -43,13 +43,13 @@ class ReportPairScorer(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found while candidates were scored, in sentences for the user."""
+        """Warnings for the user about the scores so far."""
         ...
 
     def fit_held_out(
         self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
     ) -> list[np.ndarray]:
-        """Learns from training queries, and scores them by what has not learned from their groups.
+        """Learns from training queries, and scores each by a model that has not learned from its group.
 
         Args:
             texts: Texts of all N reports, by row.
@@ -66,12 +66,12 @@ class ReportPairScorer(Protocol):
 class SecondStage:
     """Orders candidates by a ranker that reads the scores of a cross-encoder or a language model as further features.
 
-    A first ranker chooses the candidates that are scored, the others have NaN there. In training, the candidates of a
-    query are ordered by a first ranker, and scored by a cross-encoder, that have not learned from its group.
+    A first ranker chooses the candidates to score; others get NaN. In training, neither the first ranker that orders
+    the candidates of a query nor the cross-encoder that scores them has learned from its group.
 
     Args:
         scorers: Their scores are the features.
-        options: How the rankers are trained; the first ones are trained once, whatever ``num_seeds`` says.
+        options: How the rankers are trained; the first ones use one seed, whatever ``num_seeds`` is.
     """
 
     def __init__(self, scorers: Sequence[ReportPairScorer], options: RankerOptions) -> None:
@@ -81,7 +81,7 @@ class SecondStage:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found while candidates were scored, in sentences for the user."""
+        """Warnings for the user about the scores so far."""
         return tuple(warning for scorer in self.scorers for warning in scorer.warnings)
 
     def fit(self, texts: Sequence[ReportText], examples: Sequence[Replayed], group: np.ndarray) -> None:
@@ -97,11 +97,13 @@ class SecondStage:
         self.first_ = fit_ranker(usable, first_options)
         # The candidates of each query are ordered by a ranker that has not learned from its group.
         rows = np.array([query.row for query in usable], dtype=np.int64)
-        # Neighbouring groups, of one age, are spread over all folds.
+        # Neighbouring groups, which are of similar age, are spread over all folds.
         fold = np.unique(group[rows], return_inverse=True)[1] % FOLDS
         orders = [rows] * len(usable)
         for number in range(FOLDS):
-            ranker = fit_ranker([query for query, of in zip(usable, fold, strict=True) if of != number], first_options)
+            ranker = fit_ranker(
+                [query for query, query_fold in zip(usable, fold, strict=True) if query_fold != number], first_options
+            )
             for index in np.flatnonzero(fold == number).tolist():
                 orders[index] = _best_first(ranker.scores(usable[index].features))
         lists = _ranked_lists(usable, orders)
@@ -134,13 +136,13 @@ def _best_first(scores: np.ndarray) -> np.ndarray:
 
 
 def _ranked_lists(examples: Sequence[Replayed], orders: Sequence[np.ndarray]) -> list[RankedList]:
-    """The reports that stand for the candidates, in the order of a ranker."""
+    """The best reports of the candidates, in the order of a ranker."""
     pairs = zip(examples, orders, strict=True)
     return [RankedList(query.row, query.best[query.right], query.best[order]) for query, order in pairs]
 
 
 def column_names(scorers: Iterable[str]) -> tuple[str, ...]:
-    """The features that scorers of these names give: the score, and how far it is behind the best one."""
+    """Names of the features of scorers: the score, and its distance to the best one."""
     return tuple(f"{name}{kind}" for name in scorers for kind in ("", BEHIND))
 
 
@@ -149,8 +151,8 @@ def pair_columns(order: np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
 
     Args:
         order: ``(C,)`` places of the candidates in the order of the first ranker, the best first.
-        scores: Of each scorer its scores in that order, ``(C,)`` or fewer; what lacks a score is NaN, which boosted
-            trees take as missing.
+        scores: Scores of each scorer in that order, ``(C,)`` or fewer; candidates without a score get NaN, a missing
+            value for boosted trees.
     """
     columns = []
     for values in scores:
@@ -164,7 +166,7 @@ def pair_columns(order: np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
 class LearntReports(Scorer):
     """Candidates by the first stage, ordered by a ranker that is trained on earlier queries, or by the default one.
 
-    All reports of a group have the score of the group. Reports that are no candidates score less than all candidates,
+    All reports of a group have the score of the group. Other reports score less than all candidates,
     in the order of their cosines.
 
     ``conf/baseline.yaml`` describes the options of ``boosted``; some are those of ``RankerOptions``.
@@ -209,7 +211,7 @@ class LearntReports(Scorer):
             ValueError: If there is no duplicate to learn from.
         """
         inputs.check_one_table("a ranker of reports")
-        unlearnt = {} if self.options is None else self.dense.vectors_to_learn_from(inputs.documents)
+        untrained_vectors = {} if self.options is None else self.dense.vectors_to_learn_from(inputs.documents)
         self.dense.fit(inputs)
         self.warnings_ = self.dense.warnings_
         labelled = inputs.labelled
@@ -223,9 +225,9 @@ class LearntReports(Scorer):
             self.ranker_ = default_ranker()
         else:
             queries = np.unique(positive["query"])
-            is_of_train = np.isin(queries, inputs.train["query"])
-            examples = self._replay(queries[is_of_train], unlearnt.get(PARTS[TRAIN]))
-            examples += self._replay(queries[~is_of_train], unlearnt.get(PARTS[VAL]))
+            is_training = np.isin(queries, inputs.train["query"])
+            examples = self._replay(queries[is_training], untrained_vectors.get(PARTS[TRAIN]))
+            examples += self._replay(queries[~is_training], untrained_vectors.get(PARTS[VAL]))
             examples.sort(key=lambda query: query.row)
             if self.second_stage is None:
                 self.ranker_ = fit_ranker(examples, self.options.without_seen(inputs.documents))
@@ -234,8 +236,8 @@ class LearntReports(Scorer):
                 self.second_stage.fit([ReportText(*report) for report in reports], examples, group)
                 self.ranker_ = self.second_stage.ranker_
         if self.ranker_.has_seen(inputs.documents):
-            self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing of another tracker")
-        self._found_in_training = self.warnings_
+            self.warnings_ = (*self.warnings_, f"{SEEN}: these figures say nothing about other trackers")
+        self._training_warnings = self.warnings_
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``."""
@@ -244,7 +246,7 @@ class LearntReports(Scorer):
             ranks = [self.ranker_.scores(query.features) for query in replayed]
         else:
             ranks = self.second_stage.scores(replayed)
-            self.warnings_ = (*self._found_in_training, *self.second_stage.warnings)
+            self.warnings_ = (*self._training_warnings, *self.second_stage.warnings)
         return np.stack([self._scores(query, of_query) for query, of_query in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
@@ -268,7 +270,7 @@ class LearntReports(Scorer):
         """Scores of all reports, ``(N,)``, from those of the candidates of one query."""
         row = replayed.row
         vectors = self.dense.documents_
-        # A cosine is between -1 and 1: 2 below the lowest candidate, nothing reaches the candidates.
+        # Cosines are at most 1: shifted to 2 below the lowest candidate, they stay below all candidates.
         scores = np.full(len(vectors), -np.inf, dtype=np.float32)
         scores[:row] = vectors[:row] @ vectors[row] + ranks.min(initial=0) - 2
         scores[replayed.best] = ranks

@@ -26,7 +26,7 @@ from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
 
 Result = TypeVar("Result")
 BLOCK_QUERIES = 64  # reports that are replayed at once
-MIN_PARALLEL_QUERIES = 1000  # to start processes for fewer takes longer than they save
+MIN_PARALLEL_QUERIES = 1000  # for fewer, starting processes takes longer than it saves
 
 
 class Replayed(NamedTuple):
@@ -34,18 +34,18 @@ class Replayed(NamedTuple):
 
     row: int  # the report
     group: np.ndarray  # ``(C,)`` the candidates: groups as they were known before the report
-    best: np.ndarray  # ``(C,)`` the report of each group that speaks most for it
+    best: np.ndarray  # ``(C,)`` the report of each group with the highest sum
     features: np.ndarray  # ``(C, F)``, see ``candidate_features``
     right: np.ndarray  # ``(C,)`` bool: a member of the group is a duplicate of the report
 
 
 class ReportHistory:
-    """The reports of a tracker in the order of time. No later report is a candidate, nor counts in word statistics.
+    """The reports of a tracker in chronological order. Later reports are neither candidates nor in word statistics.
 
     Args:
         features: N reports.
         links: ``(2, L)`` rows of reports that are known to be duplicates, see ``GrowingGroups``.
-        group: ``(N,)`` duplicate group of each, which says what is right.
+        group: ``(N,)`` duplicate group of each report, the ground truth.
     """
 
     def __init__(self, features: ReportFeatures, links: np.ndarray, group: np.ndarray) -> None:
@@ -100,7 +100,7 @@ class ReportHistory:
 
         Args:
             row: The report.
-            rough: ``(row,)`` float32 its cosines, whose last bits may be others; None to compute them.
+            rough: ``(row,)`` float32 cosines, which may differ in the last bits; None to compute them.
         """
         query = self.features[row]
         if rough is None:
@@ -109,11 +109,11 @@ class ReportHistory:
         return find_candidates(QueryScores(self.store, query, self.known_before(row), rough=cosines))
 
     def replay_block(self, rows: Sequence[int]) -> list[Replayed]:
-        """The candidates of some reports at once; each is what it is in any other block."""
+        """The candidates of some reports at once; the results do not depend on the block."""
         if not len(rows):
             return []
         vectors = self.features.vectors
-        # One product of matrices takes a fraction of the time of a product for each report.
+        # One product of matrices is much faster than a product for each report.
         rough = vectors[rows] @ vectors[: max(rows)].T
         candidates = [self.find(row, cosines[:row]) for row, cosines in zip(rows, rough, strict=True)]
         features = candidate_features(candidates)
@@ -123,7 +123,7 @@ class ReportHistory:
         ]
 
     def _is_right(self, row: int, candidates: FirstStage) -> np.ndarray:
-        """Whether each candidate of a report, a group, has a duplicate of it, ``(C,)`` bool."""
+        """Whether each candidate of a report, a group, contains a duplicate of it, ``(C,)`` bool."""
         if not len(candidates.row):
             return np.zeros(0, dtype=bool)
         is_duplicate = self.group[candidates.member] == self.group[row]
@@ -142,14 +142,14 @@ class ReportHistory:
         label: str = "replay",
         num_processes: int | None = None,
     ) -> Iterator[Result]:
-        """What is computed of the candidates of each of some reports, with a progress bar.
+        """Applies a function to the candidates of each of some reports, with a progress bar.
 
         Args:
-            compute: Computes it, in another process perhaps: it and its results can be pickled.
-            rows: The reports. The work is quickest if they ascend.
-            label: Of the progress bar.
-            num_processes: They share the work; the results are the same to the bit for any number. None for as many as
-                there are cores, and for one if there are fewer than ``MIN_PARALLEL_QUERIES`` reports.
+            compute: The function. It may run in another process: it and its results must be picklable.
+            rows: The reports. Ascending rows are fastest.
+            label: Label of the progress bar.
+            num_processes: Number of processes, which does not change the results. None for one per core, or a single
+                one for fewer than ``MIN_PARALLEL_QUERIES`` reports.
         """
         chosen = [int(row) for row in rows]
         if num_processes is None and len(chosen) < MIN_PARALLEL_QUERIES:
@@ -180,7 +180,7 @@ METRICS = ("ranker_rr@10", "ranker_mrr")
 
 @dataclass(frozen=True)
 class RankerOptions(ModelOptions):
-    """How a ranker is trained; the values were chosen on the validation parts of Xamarin's and Hadoop's reports."""
+    """How a ranker is trained; the values were chosen on the validation splits of Xamarin's and Hadoop's reports."""
 
     # a ranker that was trained on other trackers, whose scores are further features, see ``read_base``
     base: str | None = None
@@ -192,26 +192,26 @@ class RankerOptions(ModelOptions):
         return replace(self, base=None) if base is not None and base.has_seen(reports) else self
 
     def settled(self, examples: Sequence[Replayed]) -> "RankerOptions":
-        """Options by which parts of some queries are treated as all of them: trained on, or left to the base."""
+        """Options by which any subset of some queries is treated as all of them: trained on, or ranked by the base."""
         is_enough = self.base is None or len(usable_queries(examples)) >= self.default_below
         return replace(self, default_below=0 if is_enough else sys.maxsize)
 
 
 def usable_queries(examples: Sequence[Replayed]) -> list[Replayed]:
-    """The queries that teach something: a duplicate is among their first candidates."""
+    """The queries to learn from: a duplicate is among their first candidates."""
     return [query for query in examples if query.right[:MAX_CANDIDATES].any()]
 
 
 def fit_ranker(
     examples: Sequence[Replayed], options: RankerOptions | None = None, extra: tuple[str, ...] = ()
 ) -> ReportRanker:
-    """Trains a ranker; queries whose duplicate is not among the candidates teach nothing and are left out.
+    """Trains a ranker; queries whose duplicate is not among the first candidates are left out.
 
     Boosted trees stop early by time: trees that are trained on the older queries choose the number of rounds on the
     latest ones, and the ranker is then trained on all.
 
     Raises:
-        ValueError: If no example has a right candidate and a wrong one.
+        ValueError: If no example has both a right and a wrong candidate.
     """
     options = options or RankerOptions()
     base = read_base(options.base)
@@ -236,7 +236,7 @@ def fit_ranker(
 
 
 class RankerOnTop:
-    """Ranks the validation queries by one and the same ranker over the vectors of each epoch.
+    """Ranks the validation queries by the same ranker over the vectors of each epoch.
 
     The ranker is trained on the training queries over the vectors of the encoder before its training: a trained
     encoder scores the duplicates that it has learned from too high.
@@ -252,10 +252,10 @@ class RankerOnTop:
         self._fitted: tuple[ReportHistory, ReportRanker] | None = None
 
     def metrics(self, vectors: np.ndarray) -> dict[str, float]:
-        """RR@10 and MRR by the names ``METRICS``; a query whose duplicate is no candidate counts as 0.
+        """RR@10 and MRR by the names ``METRICS``; a query whose duplicate is not a candidate counts as 0.
 
         Raises:
-            ValueError: If the training part has no query to learn from.
+            ValueError: If the training split has no query to learn from.
         """
         if self._fitted is None:
             untrained = ReportHistory.of_corpus(self.corpus, self.untrained)
@@ -268,8 +268,8 @@ class RankerOnTop:
         return {"ranker_rr@10": float((reciprocal >= 0.1).mean()), "ranker_mrr": float(reciprocal.mean())}
 
     def _queries(self, history: ReportHistory, part: int) -> np.ndarray:
-        is_of_part = self.parts[history.duplicates] == part
-        return np.asarray(history.duplicates[is_of_part])
+        is_in_split = self.parts[history.duplicates] == part
+        return np.asarray(history.duplicates[is_in_split])
 
 
 def _reciprocal_rank(ranker: ReportRanker, query: Replayed) -> float:

@@ -11,17 +11,17 @@ from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
 from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
 
-ROUNDING = 1e-4  # more than what rounding to single precision changes in a rough score, as a share
+ROUNDING = 1e-4  # bounds the relative error of a rough score by rounding to single precision
 BLOCK = 4096  # texts whose scores are computed at once
-NUM_ENDINGS = 1 << 13  # of terms, as numbers in binary, or twice as many, and so on
+MIN_TABLE_SIZE = 1 << 13  # minimum size of the hash table of a query's terms, a power of 2
 
 
 class TermQuery:
-    """BM25 of the texts of an index for one query. What is computed once is kept.
+    """BM25 of the texts of an index for one query. Results are cached.
 
     Args:
-        index: The index; what is added to it later is not found.
-        state: What it holds, see ``IndexState.until``.
+        index: The index; texts that are added later are not found.
+        state: Its content, see ``IndexState.until``.
         before: Find and count only the first ``before`` texts; None for all.
         terms: ``(L,)`` terms of the query in the order of its text; unknown ones score nothing.
         frequency: How many of the texts contain each of some terms.
@@ -76,8 +76,8 @@ class TermQuery:
     def highest(self, depth: int, allowed: np.ndarray | None = None) -> Shortlist:
         """The texts with the highest scores, of those that share a term with the query.
 
-        Rough scores of all texts choose those whose exact scores decide: only those near the lowest score need them.
-        ``allowed (N,)`` bool is what may be found; None for all.
+        Rough scores of all texts decide first; only those near the lowest score need exact scores.
+        ``allowed (N,)`` bool limits the texts; None for all.
         """
         if not len(self.own) or not depth:
             nothing = np.empty(0, dtype=np.int64)
@@ -99,18 +99,18 @@ class TermQuery:
         )
 
     def _sum_terms(self) -> np.ndarray:
-        """What the query's terms, but for common ones, score in each text, ``(N,)`` float32."""
-        every = np.ones(len(self.own), dtype=bool)
-        is_rare = every if self._common is None else ~self._common.contain(self.own)
+        """Scores of each text by the query's terms, except common ones, ``(N,)`` float32."""
+        all_terms = np.ones(len(self.own), dtype=bool)
+        is_rare = all_terms if self._common is None else ~self._common.contain(self.own)
         total = np.zeros(len(self._state.lengths), dtype=np.float32)
-        for part, chosen in zip(self._state.parts, (is_rare, every, every), strict=True):
+        for part, chosen in zip(self._state.parts, (is_rare, all_terms, all_terms), strict=True):
             rows, values, sizes = part.runs_of(part.saturation, self.own[chosen], self._before)
             if len(rows):
                 total += np.bincount(rows, values * self._weights[chosen].repeat(sizes), len(total))
         return total
 
     def _find_shared(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the terms of texts, ``(P,)``, are those of the query.
+        """Finds which of the terms of texts, ``(P,)``, are in the query.
 
         Returns:
             ``(H,)`` places in ``terms``, ascending, and ``(H,)`` places in ``own`` of the same terms. No text has the
@@ -119,15 +119,15 @@ class TermQuery:
         if not len(self.own):
             nothing = np.empty(0, dtype=np.int64)
             return nothing, nothing
-        # At most one of the query's terms ends in the same bits as a text's: only this one need be compared.
-        likely = self._by_ending.take(terms & np.int32(len(self._by_ending) - 1))
+        # At most one of the query's terms has the last bits of a text's term: only this one need be compared.
+        likely = self._hash_table.take(terms & np.int32(len(self._hash_table) - 1))
         hits = np.flatnonzero(self.own.take(likely) == terms)
         return hits, likely[hits]
 
     @cached_property
-    def _by_ending(self) -> np.ndarray:
-        """The place in ``own`` of the term that ends in each number in binary; 0 where there is none, as any place."""
-        size = NUM_ENDINGS
+    def _hash_table(self) -> np.ndarray:
+        """A hash table by the last bits of a term: its place in ``own``, or any place, 0, if there is none."""
+        size = MIN_TABLE_SIZE
         while len(set((self.own & (size - 1)).tolist())) < len(self.own):
             size *= 2
         table = np.zeros(size, dtype=np.int64)
@@ -138,12 +138,12 @@ class TermQuery:
 class TermIndex(InvertedIndex):
     """An inverted index that can also score some texts alone, and whose texts can be replaced and removed.
 
-    Texts have rows 0..N-1. An index with replaced or removed texts answers, to the bit, as one that never had them.
+    Texts have rows 0..N-1. Removed and replaced texts do not affect any score, to the bit.
 
     Attributes:
         common: The common terms of the first texts, if these are in files.
         lists: The distinct terms of each text.
-        rows: Where the texts of the rows are. A text that is replaced is removed, added and gets another place here.
+        rows: Maps rows to the places of their texts. A replaced text is removed, and the new one gets another place.
     """
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class TermIndex(InvertedIndex):
         return index
 
     def as_arrays(self) -> tuple[dict[str, np.ndarray], float]:
-        """What ``of_arrays`` takes, of an index to which texts were only added."""
+        """The arguments of ``of_arrays``, for an index to which texts were only added."""
         state = self._state
         _, large, small = state.parts
         postings = large.joined(small, state.lengths, state.mean)
@@ -225,16 +225,16 @@ class TermIndex(InvertedIndex):
         return self.lists.terms.take(where), sizes
 
     def remove(self, places: np.ndarray) -> None:
-        """Leaves the texts in some places out of all counts."""
+        """Excludes the texts in some places from all counts."""
         state = self._state
         where, _ = self.lists.find(places)
         terms, counts = self.lists.terms.take(where), self.lists.counts.take(where)
         texts = np.split(np.repeat(terms, counts.astype(np.int64)), np.cumsum(state.lengths[places])[:-1].astype(int))
-        gone = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
+        removed_postings = Postings.of(dict(zip(places.tolist(), texts, strict=True)), state.lengths, state.mean)
         self._state = state._replace(
             num_texts=state.num_texts - len(places),
             num_terms=state.num_terms - float(state.lengths[places].sum(dtype=np.float64)),
-            removed=state.removed.joined(gone, state.lengths, state.mean),
+            removed=state.removed.joined(removed_postings, state.lengths, state.mean),
         )
 
     def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
@@ -269,7 +269,7 @@ class SharedTerms:
     norm: np.ndarray  # ``(R,)``, see ``length_norm``
 
     @cached_property
-    def _of(self) -> np.ndarray:
+    def _report_of_term(self) -> np.ndarray:
         """``(H,)`` the number of the report that shares each term."""
         return np.repeat(np.arange(len(self.number)), self.number)
 
@@ -277,16 +277,18 @@ class SharedTerms:
     def scores(self) -> np.ndarray:
         """BM25 of the reports, ``(R,)`` float32, to the bit that of ``InvertedIndex.scores``."""
         idf = self.query.idf.astype(np.float32)
-        # A column more, which stays 0: NumPy would sum a single one in another order.
+        # One more column, which stays 0: NumPy would sum a single column in another order.
         weights = np.zeros((len(idf), len(self.number) + 1), dtype=np.float32)
-        weights[self.places, self._of] = idf[self.places] * (self.counts / (self.norm[self._of] + self.counts))
-        # Row by row in single precision, in the order of the query's words: the sums of bm25s.
+        weights[self.places, self._report_of_term] = idf[self.places] * (
+            self.counts / (self.norm[self._report_of_term] + self.counts)
+        )
+        # Row by row in single precision, in the order of the query's words, as in bm25s.
         return np.asarray(weights[self.order].sum(axis=0)[:-1])
 
     @cached_property
     def weight(self) -> np.ndarray:
         """The sum of the shared terms' idf, ``(R,)``."""
-        return np.bincount(self._of, self.query.idf[self.places], len(self.number))
+        return np.bincount(self._report_of_term, self.query.idf[self.places], len(self.number))
 
     @cached_property
     def rarest(self) -> np.ndarray:

@@ -12,11 +12,11 @@ import numpy as np
 from gedbd.retrieval.growing_arrays import GrowingRows, RowMap
 
 MAX_CODE = 127
-DEVIATIONS = 8  # a rough cosine is never so many standard deviations off
+DEVIATIONS = 8  # bounds the error of a rough cosine, in standard deviations
 BLOCK = 65_536  # vectors of one task of a thread
 THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="products")
-MIN_CODED = 10_000  # reading fewer vectors as they are is quick
-ROUNDING = 1e-5  # more than what rounding to single precision changes in a cosine
+MIN_CODED = 10_000  # fewer vectors are compared without codes
+ROUNDING = 1e-5  # bounds the error of a cosine by rounding to single precision
 
 
 class Shortlist(NamedTuple):
@@ -40,7 +40,7 @@ class Shortlist(NamedTuple):
 
 
 class RoughScores(NamedTuple):
-    """Approximate scores of N reports. The exact score of value v is from v least - error to v most + error."""
+    """Approximate scores of N reports. The exact score of value v is from v * least - error to v * most + error."""
 
     values: np.ndarray  # ``(N,)`` float32
     least: float = 1.0
@@ -51,18 +51,18 @@ class RoughScores(NamedTuple):
         """The reports with the highest exact scores.
 
         Args:
-            depth: How many to find.
-            allowed: ``(N,)`` bool, what may be found; None for all.
-            above: What has this approximate score or a lower one is not found.
+            depth: Number of reports to find.
+            allowed: ``(N,)`` bool, the reports that may be found; None for all.
+            above: Only reports with a higher approximate score are found.
         """
         nothing = np.empty(0, dtype=np.int64)
         if not depth:
             return Shortlist(nothing, nothing, 0)
-        is_open = self.values > above if allowed is None else (self.values > above) & allowed
-        rows = np.flatnonzero(is_open)
+        is_candidate = self.values > above if allowed is None else (self.values > above) & allowed
+        rows = np.flatnonzero(is_candidate)
         if len(rows) <= depth:
             return Shortlist(rows, nothing, 0)
-        # Without what cannot be found, for it may be many equal scores, which take long to partition.
+        # Without reports that cannot be found: many equal scores take long to partition.
         values = self.values[rows]
         lowest = float(np.partition(values, -depth)[-depth])
         # No report with this approximate score or a lower one has a higher exact score than the ceiling, and fewer than
@@ -75,7 +75,7 @@ class RoughScores(NamedTuple):
 
 
 class Int8Vectors:
-    """Vectors as whole numbers from -127 to 127, a quarter of their size: vector = code * scale + a small rest.
+    """Vectors quantised to -127 to 127, a quarter of their size: vector = code * scale + a small rest.
 
     Args:
         codes: ``(F, D)`` int8 codes to start with.
@@ -102,7 +102,7 @@ class Int8Vectors:
         self.rest = max(self.rest, float(rest.max(initial=0)))
 
     def rough_cosines(self, query: np.ndarray) -> tuple[np.ndarray, float]:
-        """Cosines of all vectors with a query ``(D,)``, ``(P,)``, and how far they are at most from the exact ones."""
+        """Cosines of all vectors with a query ``(D,)``, ``(P,)``, and a bound of their error."""
         own, own_scale, own_rest = encode_vectors(query[None])
         rough = products(self.codes.parts, own[0])
         first = 0
@@ -121,22 +121,22 @@ class VectorTable:
     The first ones ``(F, D)`` float32 may be in a file. Codes that are not given are computed when they are needed.
 
     Attributes:
-        rows: Where the vectors of the reports are. A report that is replaced is added and gets another place here.
+        rows: Maps reports to the places of their vectors. A report that replaces another one gets a new place.
     """
 
     def __init__(self, fixed: np.ndarray, codes: Int8Vectors | None = None) -> None:
         self._vectors = GrowingRows(fixed)
         nothing = np.empty(0, dtype=np.float32)
         self._codes = codes or Int8Vectors(np.empty((0, fixed.shape[1]), dtype=np.int8), nothing, nothing)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self.rows = RowMap()
 
     def __copy__(self) -> "VectorTable":
         """A table that can grow without changing this one."""
         other = VectorTable.__new__(VectorTable)
-        with self._turn:
+        with self._lock:
             other._vectors, other._codes = copy(self._vectors), copy(self._codes)
-        other._turn = threading.Lock()
+        other._lock = threading.Lock()
         other.rows = self.rows
         return other
 
@@ -146,7 +146,7 @@ class VectorTable:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def dim(self) -> int:
@@ -174,7 +174,7 @@ class VectorTable:
     def cosines(self, rows: np.ndarray, *queries: np.ndarray) -> np.ndarray:
         """Cosines of some reports with each of K queries ``(D,)``, ``(K, R)``, for one query ``(R,)``.
 
-        Each is the same whatever the other reports and queries are.
+        A cosine does not depend on the other reports and queries.
         """
         vectors = self.take(rows)
         cosines = [np.einsum("rd,d->r", vectors, query) for query in queries]
@@ -185,7 +185,7 @@ class VectorTable:
         if len(self._vectors) < MIN_CODED:
             rough, error = self._vectors.filled @ query, ROUNDING
         else:
-            with self._turn:
+            with self._lock:
                 missing = np.arange(len(self._codes.codes), len(self._vectors))
                 if len(missing):
                     self._codes.add(self._vectors.take(missing))

@@ -14,7 +14,7 @@ from gedbd.text.words import CodeWords, find_words
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
-# The words that scikit-learn counts; those of ASCII text are its own.
+# Options of scikit-learn's counters; in ASCII text they find the words that scikit-learn finds by default.
 COUNTED: dict[str, Any] = {"tokenizer": find_words, "token_pattern": None, "lowercase": False, "stop_words": "english"}
 
 
@@ -89,7 +89,7 @@ class Bm25(Scorer):
 
 
 def has_words(counter: "CountVectorizer", texts: Iterable[str]) -> bool:
-    """Whether a counter finds anything to count; scikit-learn refuses to fit where it does not."""
+    """Whether a counter finds anything to count; scikit-learn cannot fit if it does not."""
     analyse = counter.build_analyzer()
     return any(analyse(text) for text in texts)
 
@@ -127,7 +127,7 @@ class StructuredBm25(EarlierScorer):
     2013: s(q, d) = sum over the fields f of q and g of d of s(q_f, d_g). There documents are source files with the
     fields class names, method names, variables and comments, found by a parser. Here they are changes: message, paths,
     names of classes and methods, added lines, removed lines and comments, read line by line; variables are words of the
-    lines. Their TF-IDF is BM25 here, without stemming. BM25 is linear in the query, so that the sum over title and
+    lines. BM25 replaces TF-IDF, without stemming. BM25 is linear in the query, so that the sum over title and
     description is the score of both as one text.
     """
 

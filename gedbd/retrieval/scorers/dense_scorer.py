@@ -1,4 +1,4 @@
-"""Scores by the cosine of vectors: given ones, those of a text encoder, of whole documents, and of their tags."""
+"""Scores by the cosine of vectors: precomputed, from a text encoder, of whole documents, or of their tags."""
 
 import os
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
 
 
 class VectorScorer(Scorer):
-    """Cosine of unit vectors that are given. Without queries, the documents are the queries."""
+    """Cosine of precomputed unit vectors. Without queries, the documents are the queries."""
 
     def __init__(self, documents: np.ndarray, queries: np.ndarray | None = None) -> None:
         self.documents = documents
@@ -45,12 +45,12 @@ def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     # A search has one query and must be fast. Threads of our own share it: those of BLAS would slow the encoder down.
     scores = np.empty((1, len(documents)), dtype=documents.dtype)
     edges = np.linspace(0, len(documents), NUM_THREADS + 1).astype(np.int64).tolist()
-    parts = []
+    tasks = []
     for start, end in pairwise(edges):
-        part = THREADS.submit(np.matmul, documents[start:end], queries[0], out=scores[0, start:end])
-        parts.append(part)
-    for part in parts:
-        part.result()
+        task = THREADS.submit(np.matmul, documents[start:end], queries[0], out=scores[0, start:end])
+        tasks.append(task)
+    for task in tasks:
+        task.result()
     return scores
 
 
@@ -58,16 +58,16 @@ class DenseScorer(Scorer):
     """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
 
     Args:
-        encoder: LoadedEncoder, untrained.
+        encoder: The untrained encoder.
         text: How reports become texts.
-        cache_dir: Folder in which vectors are kept.
+        cache_dir: Folder of cached vectors.
         checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
-        val_checkpoint: Weights that have not learned from the validation part, where those of ``checkpoint`` have; only
-            a ranker that learns from validation queries reads their vectors. None where they are the same.
+        val_checkpoint: Weights that have not learned from the validation split, if those of ``checkpoint`` have; only a
+            ranker that learns from validation queries reads their vectors. None if they are the same.
         backend: What runs the encoder, by default PyTorch.
     """
 
-    on_training_grid = True  # its cosines are those that training compares its encoder with
+    on_training_grid = True  # training evaluates its encoder by the same cosines
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class DenseScorer(Scorer):
         self.val_checkpoint = val_checkpoint
 
     def vectors_to_learn_from(self, documents: pd.DataFrame) -> dict[str, np.ndarray]:
-        """Vectors of documents by encoders that have not learned from a part, by that part; before ``fit``.
+        """Vectors of documents by encoders that have not learned from a split, by that split; call it before ``fit``.
 
-        They are the encoder's before its training for the training part, and those of ``val_checkpoint``, if it is
-        given, for the validation part, each ``(N, D)`` unit rows. Without trained weights there are none.
+        For the training split they are those of the untrained encoder, and for the validation split those of
+        ``val_checkpoint``, if there is one, each ``(N, D)`` unit rows. Without trained weights there are none.
 
         Raises:
             ValueError: After ``fit``, which has loaded the weights.
@@ -166,7 +166,7 @@ class TableVectorScorer(Scorer):
         self.tag_weight = tag_weight
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Learns vectors, where they are learned, and encodes documents and queries.
+        """Fits the encoders of documents and tags, and encodes documents and queries.
 
         Vectors of words are learned from the texts of all documents; those of tags from the documents that exist when
         the last training query is made.
@@ -174,7 +174,7 @@ class TableVectorScorer(Scorer):
         Raises:
             ValueError: If tags are wanted, and none of the documents to learn from has one.
         """
-        if self.tags is not None:  # first, as it takes the least time to find out what is missing
+        if self.tags is not None:  # first, as it is fast and raises if there are no tags
             self.tags.fit(tags_of(inputs.documents)[: inputs.training_end])
         self.vectors.fit(inputs.documents)
         self.documents_ = self._encode(inputs.documents)
@@ -199,11 +199,11 @@ class TagOverlap(Scorer):
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Reads the tags."""
-        of_documents = tags_of(inputs.documents)
-        of_queries = of_documents if inputs.one_table else tags_of(inputs.queries)
-        places = number_tags([*of_documents, *of_queries])  # a query's tags that no document has count too
-        self.documents_ = occurrence_matrix(of_documents, places)
-        self.queries_ = occurrence_matrix(of_queries, places)
+        document_tags = tags_of(inputs.documents)
+        query_tags = document_tags if inputs.one_table else tags_of(inputs.queries)
+        tag_numbers = number_tags([*document_tags, *query_tags])  # a query's tags that no document has count too
+        self.documents_ = occurrence_matrix(document_tags, tag_numbers)
+        self.queries_ = occurrence_matrix(query_tags, tag_numbers)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``, 0 to 1."""
@@ -225,9 +225,9 @@ class TagSimilarity(Scorer):
         Raises:
             ValueError: If none of the documents to learn from has a tag.
         """
-        of_documents = tags_of(inputs.documents)
-        self.tags.fit(of_documents[: inputs.training_end])
-        self.documents_ = unit_rows(self.tags.encode(of_documents))
+        document_tags = tags_of(inputs.documents)
+        self.tags.fit(document_tags[: inputs.training_end])
+        self.documents_ = unit_rows(self.tags.encode(document_tags))
         self.warnings_ = self.tags.warnings_
         self.queries_ = self.documents_
         if not inputs.one_table:

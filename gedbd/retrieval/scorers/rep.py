@@ -2,8 +2,8 @@
 
 rep(d, q) = sum of w_i * feature_i over BM25F of single words, BM25F of word pairs, and agreement of product, component,
 priority and version. These are six of the paper's seven features: the exports that are read here do not have the type
-of a report. The paper's closeness of priorities and versions, 1 / (1 + |difference|), is agreement here, since many
-trackers name them; BM25F's inner parameters keep the values that the paper starts from.
+of a report. The paper's closeness of priorities and versions, 1 / (1 + |difference|), is agreement here, since in many
+trackers they are names; BM25F's inner parameters keep the values that the paper starts from.
 """
 
 import numpy as np
@@ -66,9 +66,9 @@ class Bm25F(Scorer):
 
 
 class Rep(Scorer):
-    """The weighted sum, its weights learned by RankNet.
+    """REP with weights learned by RankNet.
 
-    For each duplicate pair of the training part, ``irrelevant`` earlier reports of other groups are drawn; gradient
+    For each duplicate pair of the training split, ``irrelevant`` earlier reports of other groups are drawn; gradient
     descent on log(1 + exp(rep(irrelevant) - rep(relevant))) starts from the paper's weights.
     """
 
@@ -94,13 +94,13 @@ class Rep(Scorer):
             feature.fit(inputs)
         rng = np.random.default_rng(self.seed)
         train = inputs.train
-        ahead = self._differences(train[train["label"] == 1], linked_groups(train, len(inputs.documents)), rng)
+        differences = self._differences(train[train["label"] == 1], linked_groups(train, len(inputs.documents)), rng)
         weights = np.array(list(INITIAL_WEIGHTS.values()))
         for _ in range(self.epochs):
-            for number in rng.permutation(len(ahead)):
+            for number in rng.permutation(len(differences)):
                 # The gradient's share of each irrelevant report: near 1 where it is ranked above the relevant one.
-                wrong = expit(-ahead[number] @ weights)
-                weights = weights + self.lr * (wrong[:, None] * ahead[number]).sum(axis=0)
+                shares = expit(-differences[number] @ weights)
+                weights = weights + self.lr * (shares[:, None] * differences[number]).sum(axis=0)
         self.weights_ = dict(zip(INITIAL_WEIGHTS, weights.tolist(), strict=True))
 
     def scores(self, rows: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What every scorer offers: fit it once, then score query rows against all documents."""
+"""The interface of scorers: fit once, then score query rows against all documents."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ MIN_PROGRESS_BLOCKS = 10
 
 @dataclass(frozen=True)
 class ScorerInputs:
-    """What a scorer is fitted to.
+    """The data that a scorer is fitted to.
 
     Attributes:
         documents: N documents in chronological order: text columns, ``created_at`` and attributes.
         queries: Q queries. The same object as ``documents`` where reports are queries and documents at once.
         train: Training pairs with ``query`` (row), ``document`` (row) and ``label``, 1 for a relevant document.
-        validation: Pairs of the part between training and the queries to score, whose labels may be learned from too;
-            None if there is no such part, as when it is the one that is scored.
-        links: ``(2, L)`` rows of linked documents of one table, as far as people have linked them; None if unknown. A
-            scorer reads those alone whose documents both exist when a query is made.
+        validation: Validation pairs, whose labels may be learned from too; None if there are none, or if validation
+            itself is scored.
+        links: ``(2, L)`` rows of documents of one table that people have linked; None if unknown. A scorer reads only
+            links whose documents both exist when a query is made.
     """
 
     documents: pd.DataFrame
@@ -48,8 +48,8 @@ class ScorerInputs:
         Args:
             reports: The table of all reports.
             pairs: Training pairs with ``earlier``, ``later`` and ``label``; the later report is the query.
-            validation: Pairs of validation, see above.
-            links: See above.
+            validation: Validation pairs in the same form.
+            links: ``(2, L)`` rows of reports that people have linked.
         """
         names = {"later": "query", "earlier": "document"}
         later = None if validation is None else validation.rename(columns=names)
@@ -85,7 +85,7 @@ class ScorerInputs:
         return self.train if self.validation is None else pd.concat([self.train, self.validation], ignore_index=True)
 
     def relevance(self) -> Relevance:
-        """Relevance as far as training pairs show it: groups within one table, links between two."""
+        """Relevance by the training pairs alone: groups within one table, links between two."""
         if self.one_table:
             return Groups(linked_groups(self.train, len(self.documents)))
         positive = self.train.loc[self.train["label"] == 1, ["query", "document"]]
@@ -98,14 +98,14 @@ class ScorerInputs:
 
 
 class Scorer(Protocol):
-    """Scores queries against documents. A class that inherits from it changes the attributes that differ.
+    """Scores queries against documents. Subclasses override the attributes that differ.
 
     Attributes:
         threshold: The score from which a pair counts as relevant; None if it is to be chosen on validation pairs.
         on_training_grid: Whether that threshold is chosen from 0, 0.05, ..., 1, as training chooses it; else from
             quantiles of the scores, which may have any range.
         earlier_only: Scores are meaningful for the documents that exist when the query is made, not for later ones.
-        warnings_: What was found in the data while fitting, in sentences for the user.
+        warnings_: Warnings for the user about the data, set by ``fit``.
     """
 
     threshold: float | None = None
@@ -124,7 +124,7 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class TwoStageScorer(Protocol):
-    """A scorer that orders the candidates of a first stage; what this misses, no order can find."""
+    """A scorer that orders the candidates of a first stage; it cannot find what the first stage misses."""
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
         """The rank of the first relevant candidate in the order of the first stage, 0 if there is none, ``(Q,)``.
@@ -137,9 +137,9 @@ class TwoStageScorer(Protocol):
 
 
 class EarlierScorer(Scorer):
-    """Scores the documents before a query one query at a time. Later documents get the lowest score of the earlier.
+    """Scores the documents before a query, one query at a time. Later documents get the lowest score of the earlier.
 
-    What a scorer counts, such as how many documents have a word, it counts in the earlier documents alone.
+    Statistics, such as document frequencies, are those of the earlier documents alone.
     """
 
     earlier_only = True
@@ -189,7 +189,7 @@ def pair_scores(scorer: Scorer, queries: np.ndarray, documents: np.ndarray) -> n
 
 
 def linked_groups(train: pd.DataFrame, num_documents: int) -> np.ndarray:
-    """The groups that the positive ones of some pairs form, ``(N,)``; a document in none of them is its own group."""
+    """The groups that positive pairs form, ``(N,)``; a document in no positive pair is its own group."""
     links = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64).T
     return find_groups(links, num_documents)
 

@@ -35,7 +35,7 @@ class Closure(Scorer):
     threshold = 1.0
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Follows the chains."""
+        """Finds the groups that the training pairs connect."""
         inputs.check_one_table("closure")
         self.group_ = linked_groups(inputs.train, len(inputs.documents))
 
@@ -47,7 +47,7 @@ class Closure(Scorer):
 class KnownDuplicates(Scorer):
     """log of the size of each document's group among the documents before the query, as training pairs show it.
 
-    A question that has been asked ten times before will be asked again. The query is not among those counted, and a
+    A question that has been asked ten times before will be asked again. The query itself is not counted, and a
     document that no training pair links has a group of its own, so that its score is 0.
     """
 
@@ -81,7 +81,7 @@ class FieldAgreement(Scorer):
         self.field = field
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Numbers the values."""
+        """Encodes the values of the field."""
         encoder = CategoryEncoder()
         self.documents_ = encoder(field_values(inputs.documents, self.field), learn=True)
         self.queries_ = self.documents_
@@ -111,11 +111,11 @@ class Recency(Scorer):
         """``(B,) -> (B, N)``, 0 or below."""
         scores = np.empty((len(rows), len(self.documents_)), dtype=np.float32)
         no_dates = bool(np.isnan(self.documents_).any())
-        # One query at a time: of the two distances only one is computed.
+        # One query at a time, so that only one of the two distances is computed.
         for position, (day, row) in enumerate(zip(self.queries_[rows], self.num_earlier_[rows], strict=True)):
             in_rows = no_dates or np.isnan(day)
-            apart = np.arange(len(self.documents_)) - row if in_rows else self.documents_ - day
-            scores[position] = -np.log1p(np.abs(apart))
+            distance = np.arange(len(self.documents_)) - row if in_rows else self.documents_ - day
+            scores[position] = -np.log1p(np.abs(distance))
         return scores
 
 

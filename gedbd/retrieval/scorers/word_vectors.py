@@ -19,7 +19,7 @@ from gedbd.text.words import URL
 BLOCK_TEXTS = 1000
 MIN_PROGRESS_TEXTS = 20_000
 MAX_CHARACTERS = 2000
-MAX_WORDS = 10_000  # gensim ignores what a text has beyond that, without a word
+MAX_WORDS = 10_000  # gensim silently ignores further words of a text
 
 
 @dataclass(kw_only=True, eq=False)
@@ -60,8 +60,8 @@ class GensimModel(ABC):
         """Vectors of N documents.
 
         Returns:
-            ``(N, 2D)`` float32: the unit vector of the title, then that of the description; zeros for one without a
-            known word.
+            ``(N, 2D)`` float32: the unit vector of the title, then that of the description; zeros for a text without
+            a known word.
         """
         vectors = np.concatenate([self.encode_texts(texts) for texts in self._titles_and_bodies(table)], axis=1)
         empty = int((~vectors.any(axis=1)).sum())
@@ -82,7 +82,7 @@ class GensimModel(ABC):
         """Unit vectors of texts, ``(N, D)`` float32; zeros for a text without a known word."""
 
     def options(self) -> dict[str, object]:
-        """What gensim is trained with.
+        """The options of gensim's models.
 
         With several worker threads, the order of updates and with it the vectors would differ from run to run.
         """
@@ -108,9 +108,9 @@ class GensimModel(ABC):
 
 
 class TrainingTexts:
-    """Texts of words for gensim, which reads them once for the vocabulary and once an epoch, each with a progress bar.
+    """Texts of words for gensim, which reads them once for the vocabulary and once per epoch, each with a progress bar.
 
-    A text beyond gensim's limit of 10,000 words is given in pieces. Doc2Vec wants them ``tagged`` with their numbers.
+    A text beyond gensim's limit of 10,000 words is yielded in pieces. Doc2Vec wants them ``tagged`` with their numbers.
     """
 
     def __init__(self, numbers: Sequence[np.ndarray], terms: Sequence[str], label: str, tagged: bool = False) -> None:
@@ -199,7 +199,7 @@ class Word2Vec(GensimModel):
 
 
 def word_counts(numbers: Sequence[np.ndarray], num_words: int) -> csr_array:
-    """How often each text has each word, ``(N, V)`` float32; numbers outside 0..V-1 are not counted."""
+    """The count of each word in each text, ``(N, V)`` float32; numbers outside 0..V-1 are not counted."""
     lengths = [len(text) for text in numbers]
     rows = np.repeat(np.arange(len(numbers)), lengths)
     columns = np.concatenate([*numbers, np.empty(0, dtype=np.int32)])
@@ -215,7 +215,7 @@ class Doc2Vec(GensimModel):
     """Paragraph vectors (Le and Mikolov, "Distributed Representations of Sentences and Documents", 2014).
 
     gensim trains on whole documents (title and description) with one worker thread. Titles and descriptions get vectors
-    by inference, those of the training documents too: inferred and trained vectors differ, and all are to be compared.
+    by inference, those of the training documents too: inferred and trained vectors differ, and all must be comparable.
     gensim draws the start of an inference from a hash that differs between processes, so the inference here starts from
     a vector that the seed fixes, the same for all texts. With 100 dimensions, PV-DBOW reads 770,000 words a second in
     training and 530,000 in inference: 20 epochs over 366,000 questions of 80 words take about 13 and 19 minutes.
@@ -267,7 +267,7 @@ class Doc2Vec(GensimModel):
         model.random = np.random.RandomState(self.seed)
         vector = start_vector(self.dim, self.seed)
         factor = np.ones(1, dtype=np.float32)
-        # Memory to compute in is held here: what gensim allocates itself is freed while it still writes there.
+        # Working memory is allocated here: gensim frees its own while it still writes there.
         memory = {"work": np.zeros(model.layer1_size, dtype=np.float32)}
         train = train_document_dbow
         if self.distributed_memory:
@@ -289,6 +289,6 @@ class Doc2Vec(GensimModel):
 
 
 def start_vector(dim: int, seed: int) -> np.ndarray:
-    """Where an inference starts, ``(1, D)`` float32, of the size of gensim's."""
+    """The start vector of an inference, ``(1, D)`` float32, in the range of gensim's."""
     uniform = np.random.default_rng(seed).random((1, dim)) - 0.5
     return (uniform / dim).astype(np.float32)

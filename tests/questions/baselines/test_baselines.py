@@ -73,17 +73,17 @@ def test_a_corpus_without_words_scores_all_alike_and_says_so(name, num_warnings)
     ("name", "train", "message"),
     [
         *(
-            ("bilstm", train, "no training pair has an earlier document that is not relevant")
+            ("bilstm", train, "no training pair has an earlier irrelevant document")
             for train in (TRAIN.assign(label=0), TRAIN[:0], ONE_PAIR)
         ),
-        ("dup_predictor", TRAIN.assign(label=0), "dup_predictor needs a duplicate pair in the training part"),
+        ("dup_predictor", TRAIN.assign(label=0), "dup_predictor needs a duplicate pair in the training split"),
         (
             "dup_predictor",
             pd.DataFrame({"query": [0], "document": [0], "label": [1]}),
             "dup_predictor needs a training query with an earlier duplicate",
         ),
         *(
-            ("dupe", TRAIN.assign(label=label), "dupe needs a positive and a negative pair in the training part")
+            ("dupe", TRAIN.assign(label=label), "dupe needs a positive and a negative pair in the training split")
             for label in (0, 1)
         ),
     ],

@@ -77,7 +77,7 @@ def test_input_without_dates_is_refused(corpus):
         with pytest.raises(ValueError, match="hand has no duplicate links"):
             find_anchors(replace(corpus, links=nothing), 1)
     table = corpus.reports.assign(created_at=pd.Series(pd.NaT, index=range(8), dtype="datetime64[ns, UTC]"))
-    with pytest.raises(ValueError, match=r"hand has no dates of creation: .* dataset\.columns\.created_at="):
+    with pytest.raises(ValueError, match=r"hand has no creation dates: .* dataset\.columns\.created_at="):
         find_anchors(replace(corpus, documents=Documents("hand", table)), 1)
     early = corpus.links.table.assign(made_at=START)
     with pytest.raises(ValueError, match="no duplicate link was made after its later document"):
@@ -98,7 +98,7 @@ def test_training_anchors_that_are_confirmed_too_late_are_named(waiting_corpus, 
     table = waiting_corpus.links.table
     end = waiting_corpus.reports["created_at"].iloc[-1]
     late = Links(table.assign(made_at=end.floor("s").replace(year=2030)), 400, 400)
-    message = "part train has 0 anchors with a dated link .*confirmed after validation begins: 59 of 59, left out"
+    message = "split train has 0 anchors with a dated link .*confirmed after validation begins: 59 of 59, left out"
     with pytest.raises(ValueError, match=message):
         assemble(replace(waiting_corpus, links=late), split, {"question"}, None, None, True, 1.0)
 

@@ -111,7 +111,9 @@ def test_the_verdicts_of_two_people_are_joined_with_their_agreement(tmp_path):
     assert verdicts == {"1": "accept", "3": "reject", "4": "reject", "5": "accept", "6": "reject"}
     # 3 of 4 agree; by chance 1/2 * 1/4 + 1/2 * 3/4 = 1/2 would: kappa (3/4 - 1/2) / (1/2).
     (text,) = both.warnings
-    assert text.startswith("Both people judged 4 pairs and agree on 3 of them (75%, kappa 0.50); on 1 they disagree")
+    assert text.startswith(
+        "Both people judged 4 pairs and agree on 3 of them (75%, kappa 0.50); the other 1 count as marked"
+    )
     same = joined(first, first)
     assert same.verdicts == first.verdicts
     assert "(100%, kappa 1.00)" in same.warnings[0]
@@ -133,7 +135,7 @@ def test_verdicts_on_other_pairs_are_counted_and_left_out(tmp_path, found, make_
     assert warnings == (
         "verdicts on pairs that are not suggestions of this backtest: 2, left out (first: row 2, 99 and 77)",
     )
-    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; is the file of"):
+    with pytest.raises(ValueError, match="none of its pairs is a suggestion of this backtest; is the file from"):
         verdicts_of(read_judgements(write(tmp_path, f"{HEAD}99,77,accept,\n")), found, corpus)
 
 
@@ -144,7 +146,7 @@ def test_accepted_pairs_before_the_test_part_are_learnt(tmp_path, make_corpus):
     learnt, text = with_accepted(corpus, parts, write(tmp_path, HEAD + rows))
     np.testing.assert_array_equal(learnt.group, [0, 1, 2, 0, 1, 0, 6, 7])
     np.testing.assert_array_equal(corpus.group, GROUP)
-    assert "5 verdicts, 4 of them accepted; 2 accepted pairs are learnt from, 1 not since they are in the test" in text
+    assert "5 verdicts, 4 of them accepted; 2 accepted pairs are used for training, 1 are left out" in text
     assert text.endswith("1 not since a report is unknown")
     with pytest.raises(ValueError, match="holds no verdict"):
         with_accepted(corpus, parts, write(tmp_path, HEAD, "empty.csv"))

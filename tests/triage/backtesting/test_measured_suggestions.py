@@ -268,7 +268,7 @@ def test_all_tables_and_a_page(make_corpus, threshold):
 def test_the_summary_says_what_was_measured(make_corpus):
     text = summary(backtest(found(ROWS[:4]), found(ROWS), make_corpus(GROUP), MET))
     for part in (
-        "validation part has only 3 duplicates",
+        "validation split has only 3 duplicates",
         "6 reports were replayed in chronological order, 4 of them duplicates",
         "The best match was right for 3 (75% [11%, 100%]) of them",
         "the threshold is 0.500, chosen on the 4 reports before them",
