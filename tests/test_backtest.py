@@ -104,9 +104,7 @@ def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_
     rows = ["report,suggested,verdict", "1012,1001,accept", "2688,1001,accept", "1019,1006,reject"]
     (tmp_path / "mine.csv").write_text("\n".join(rows))
     told = run_command("backtest", "dataset=demo", "encoder=tiny", "max_replayed=40", "verdicts=mine.csv")
-    counted = (
-        "3 verdicts, 2 of them accepted; 1 accepted pairs are used for training, 1 not since they are in the test part"
-    )
+    counted = "2 of them accepted; 1 accepted pairs are used for training, 1 are left out as they are in the test"
     assert counted in " ".join(told.split())
     reports = pd.read_parquet(next(tmp_path.rglob("reports.parquet"))).set_index("id")
     assert reports.loc["1012", "group"] == reports.loc["1001", "group"] != reports.loc["2688", "group"]

@@ -141,7 +141,7 @@ def drawn(pairs: pd.DataFrame, kind: str = "feedback") -> set[tuple[int, int, in
             {(4, 5, 1, "train")},
             "2 pairs have a later verdict",
         ),
-        ([(1, 0, "accept")], set(), "1 drawn already"),
+        ([(1, 0, "accept")], set(), "1 pairs were sampled already"),
     ],
 )
 def test_verdicts_join_the_training_part(corpus, record, verdicts, expected, warning):

@@ -82,13 +82,13 @@ def test_a_tree_of_one_leaf_and_no_candidate():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"left": [0, -2]}, "no tree"),  # a split above itself
-        ({"right": [0, -3]}, "no tree"),
-        ({"left": [-1, -1]}, "no tree"),  # a leaf with two parents
-        ({"left": [-9, -2]}, "no tree"),
+        ({"left": [0, -2]}, "do not form a tree"),  # a split above itself
+        ({"right": [0, -3]}, "do not form a tree"),
+        ({"left": [-1, -1]}, "do not form a tree"),  # a leaf with two parents
+        ({"left": [-9, -2]}, "do not form a tree"),
         ({"feature": [0, 2]}, "not from 0 to 1"),
-        ({"threshold": [1, float("nan")]}, "no number"),
-        ({"value": [1, 2, float("inf")]}, "no number"),
+        ({"threshold": [1, float("nan")]}, "is not a number"),
+        ({"value": [1, 2, float("inf")]}, "is not a number"),
         ({"value": [1, 2]}, "leaves"),
         ({"value": [[1], [2], [3]]}, "leaves"),
         ({"value": [1, 2, "x"]}, "'value'"),

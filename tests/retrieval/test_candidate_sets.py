@@ -69,7 +69,7 @@ def test_candidates_are_those_of_a_double_loop(questions, encoder):
         sizes.append(len(expected))
     assert 0 in sizes
     assert task.mean_candidates == pytest.approx(np.mean(sizes))
-    assert f"{np.mean(sizes):,.0f} candidates a query on average" in task.warnings[-1]
+    assert f"{np.mean(sizes):,.0f} candidates per query on average" in task.warnings[-1]
 
 
 def test_ranks_count_groups_of_earlier_documents_and_a_missed_duplicate_is_a_miss(make_corpus, encoder):

@@ -119,11 +119,11 @@ def test_a_part_without_positives_is_refused_by_name(make_corpus):
         ValueError, match=r"split val of small has none of its \d duplicate pairs: .*split.val_from=0.6"
     ):
         PairSampler().sample(corpus, TimeSplit(0.6, 0.8))
-    with pytest.raises(ValueError, match=r"part train of small has none of its 2 duplicate pairs"):
+    with pytest.raises(ValueError, match=r"split train of small has none of its 2 duplicate pairs"):
         PairSampler().sample(make_corpus([0, 1, 2, 3, 0, 1], days=range(6)), TimeSplit(0.5, 0.8))
     unknown = np.arange(10, 20)
     with pytest.raises(
-        ValueError, match=r"part train of small has none of its \d duplicate pairs: .*split.val_from=0.6"
+        ValueError, match=r"split train of small has none of its \d duplicate pairs: .*split.val_from=0.6"
     ):
         PairSampler().sample(corpus, TimeSplit(0.6, 0.9), unknown)
 

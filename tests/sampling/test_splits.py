@@ -222,7 +222,7 @@ def test_a_pair_is_in_the_part_of_both_documents() -> None:
 def test_what_it_cannot_split_is_refused(make_corpus) -> None:
     with pytest.raises(ValueError, match=r"split=file needs documents with a path, which those of .* lack"):
         FileSplit().of_documents(make_corpus([0, 0, 2]).documents)
-    with pytest.raises(ValueError, match="sources has only 2 files, but each of the three parts needs at least one"):
+    with pytest.raises(ValueError, match="sources has only 2 files, but each of the three splits needs at least one"):
         FileSplit().of_documents(documents([5, 5]))
     with pytest.raises(ValueError, match=r"split\.val=0\.9 and split\.test=0\.2"):
         FileSplit(val=0.9).of_documents(documents([5, 5, 5]))

@@ -119,10 +119,10 @@ def test_the_verdicts_of_two_people_are_joined_with_their_agreement(tmp_path):
     assert "(100%, kappa 1.00)" in same.warnings[0]
     unsure = read_judgements(write(tmp_path, f"{HEAD}1,0,Unclear,\n2,0,accept,\n3,0,reject,\n4,0,reject,\n", "e.csv"))
     # 3 of 4 agree; by chance 1/2 * 1/4 + 1/2 * 1/2 + 0 * 1/4 = 3/8 would: kappa (3/4 - 3/8) / (5/8).
-    assert "(75%, kappa 0.60); on 1" in joined(first, unsure).warnings[0]
+    assert "(75%, kappa 0.60); the other 1" in joined(first, unsure).warnings[0]
     alone = read_judgements(write(tmp_path, f"{HEAD}9,0,accept,\n", "c.csv"))
     assert joined(first, alone).warnings == ("a.csv and c.csv have no pair in common: their agreement is unknown",)
-    assert joined(alone, alone).warnings[0].endswith("(100%); on 0 they disagree, which count as marked")
+    assert joined(alone, alone).warnings[0].endswith("(100%); the other 0 count as marked")
     with pytest.raises(ValueError, match="holds no verdict"):
         joined(alone, read_judgements(write(tmp_path, f"{HEAD}9,0,reject,\n", "d.csv")))
 
@@ -147,7 +147,7 @@ def test_accepted_pairs_before_the_test_part_are_learnt(tmp_path, make_corpus):
     np.testing.assert_array_equal(learnt.group, [0, 1, 2, 0, 1, 0, 6, 7])
     np.testing.assert_array_equal(corpus.group, GROUP)
     assert "5 verdicts, 4 of them accepted; 2 accepted pairs are used for training, 1 are left out" in text
-    assert text.endswith("1 not since a report is unknown")
+    assert text.endswith("1 as a report is unknown")
     with pytest.raises(ValueError, match="holds no verdict"):
         with_accepted(corpus, parts, write(tmp_path, HEAD, "empty.csv"))
 
