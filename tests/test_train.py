@@ -186,7 +186,7 @@ def test_evaluate_refuses(run_command, first_epoch):
 
 
 MISTAKES = [
-    (["split.val_from=0.9"], "leaves a part empty"),
+    (["split.val_from=0.9"], "leaves a split empty"),
     (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
     (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
     (["dataset=eclipse", "data_dir=nowhere"], "gedbd download dataset=eclipse data_dir=nowhere"),

@@ -228,7 +228,7 @@ def test_two_reports_are_compared(client, index):
         ("get_report", {}, "id: field required"),
         ("find_duplicates", {}, "neither a title nor a description"),
         ("find_duplicates", {"title": "x" * 1001}, "the title has 1,001 characters, more than 1,000: shorten it"),
-        ("find_duplicates", {"title": "x", "id": "1102"}, "search by a text or by an id"),
+        ("find_duplicates", {"title": "x", "id": "1102"}, "search either by a text or by an id"),
         ("find_duplicates", {"title": "x", "top_k": 51}, "top_k: input should be less than or equal to 50"),
         ("find_duplicates", {"title": "x", "component": "edit"}, "component=edit: no stored report has this component"),
         ("find_duplicates", {"titel": "x"}, "titel: extra inputs are not permitted"),
