@@ -8,7 +8,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.evaluation.thresholds import enough_duplicates
+from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
 pytestmark = pytest.mark.integration
 

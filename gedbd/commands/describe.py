@@ -13,8 +13,8 @@ def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints counts and warnings."""
     from gedbd.corpora.corpus import Corpus
     from gedbd.corpora.statistics import corpus_statistics, notes_on, statistics_table
-    from gedbd.evaluation.thresholds import enough_duplicates
     from gedbd.io.command_output import print_table
+    from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
     if "subset" in cfg.dataset:
         corpora = instantiate(cfg.dataset, _target_="gedbd.corpora.readers.bughub.read_parts")

@@ -7,7 +7,6 @@ from math import isclose
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.significance import lower_bound
 
 LIST_LENGTH = 3
@@ -17,11 +16,6 @@ GROWTH = 1.1
 # Xamarin's and Hadoop's reports 70% of the best suggestions are right.
 MARGIN = 0.1
 LARGEST_SHARE = 0.2  # of all reports: in small trackers, no larger share has a duplicate
-# The default splits of a history and the lowest target that a backtest measures.
-VALIDATION_FROM = 0.6
-TEST_FROM = 0.8
-LOWEST_TARGET = 0.5
-LOWEST_CONFIDENCE = 0.9
 MET = "met"
 MISSED = "missed"
 INCONCLUSIVE = "inconclusive"
@@ -221,25 +215,3 @@ def duplicates_needed(target_precision: float, confidence: float) -> int:
         suggestions = max(MIN_SUGGESTIONS, duplicates)
         bound = float(lower_bound(duplicates / suggestions, suggestions, confidence))
     return duplicates
-
-
-def enough_duplicates(corpus: Corpus) -> str:
-    """Says in two sentences how many duplicates a corpus has, and whether they suffice for a backtest."""
-    size = len(corpus)
-    rows = np.flatnonzero(corpus.group < np.arange(size))
-    count = f"{corpus.name}: {len(rows):,} of {size:,} reports repeat an earlier one ({len(rows) / size:.1%})."
-    if not len(rows):
-        return (
-            f"{count} Nothing can be measured or learned without a known duplicate: gedbd index searches with the"
-            " default ranker, and suggests nothing."
-        )
-    validation = int(((rows >= int(VALIDATION_FROM * size)) & (rows < int(TEST_FROM * size))).sum())
-    test = int((rows >= int(TEST_FROM * size)).sum())
-    needed = duplicates_needed(LOWEST_TARGET, LOWEST_CONFIDENCE)
-    parts = f"The newest fifth of the reports holds {test:,} of them, the fifth before it {validation:,}"
-    if validation < needed or not test:
-        return (
-            f"{count} {parts}: too few for a threshold of suggestions, which needs {needed:,} in the latter. Search"
-            " works with the default ranker."
-        )
-    return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."

@@ -194,7 +194,7 @@ def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, 
     return sources
 
 
-class FixedReports(NamedTuple):
+class FixHistory(NamedTuple):
     """The fixed reports of a tracker."""
 
     known_at: pd.Series  # when each fix became known, by the row of the report
@@ -206,7 +206,7 @@ class FixedReports(NamedTuple):
         return np.sort(known_at.index.to_numpy(dtype=np.int64))
 
 
-def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
+def fixed_reports(corpus: ChangeCorpus) -> FixHistory:
     """The fixed reports of a corpus, see ``fixes_of``; fixes of ``fixed_paths`` are known at the report's date."""
     assert corpus.reports is not None
     fixes = fixes_of(corpus)
@@ -214,7 +214,7 @@ def fixed_reports(corpus: ChangeCorpus) -> FixedReports:
     dates = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
     dates |= {row: fix.known_at for row, fix in fixes.items()}
     known_at = pd.Series(dates, dtype="datetime64[us, UTC]").sort_values(kind="stable")
-    return FixedReports(known_at, [fixes[row] for row in map(int, known_at.index) if row in fixes])
+    return FixHistory(known_at, [fixes[row] for row in map(int, known_at.index) if row in fixes])
 
 
 @dataclass(frozen=True)

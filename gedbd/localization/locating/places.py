@@ -87,7 +87,7 @@ _BY_SUFFIX = (
 _PATTERNS = {suffix: pattern for pattern, suffixes in _BY_SUFFIX for suffix in suffixes.split()}
 
 
-class Section(NamedTuple):
+class CodeSection(NamedTuple):
     """A function or a block of other lines."""
 
     start: int  # first line, from 1, including a comment before a function
@@ -96,7 +96,7 @@ class Section(NamedTuple):
     name: str  # the header, stripped; of a block, that of the class or function around it, or empty
 
 
-def find_sections(lines: Sequence[str], path: str) -> list[Section]:
+def find_sections(lines: Sequence[str], path: str) -> list[CodeSection]:
     """Splits the lines of a file, without line feeds, into sections; the suffix of the path determines the language."""
     suffix = PurePosixPath(path).suffix.lower()
     is_indented = suffix in INDENTED
@@ -109,7 +109,7 @@ def find_sections(lines: Sequence[str], path: str) -> list[Section]:
     for number, header in enumerate(headers):
         limit = starts[number + 1] - 1 if number + 1 < len(headers) else len(lines)
         end = _end(lines, header, limit, is_indented)
-        sections.append(Section(starts[number], end, header, lines[header - 1].strip()[:MAX_NAME_CHARS]))
+        sections.append(CodeSection(starts[number], end, header, lines[header - 1].strip()[:MAX_NAME_CHARS]))
         sections += _blocks(lines, end + 1, limit, _enclosing(lines, headers[:number], header, end + 1, limit))
     return sections
 
@@ -164,14 +164,14 @@ def _enclosing(lines: Sequence[str], headers: Sequence[int], header: int, start:
     return lines[number - 1].strip()[:MAX_NAME_CHARS] if number else ""
 
 
-def _blocks(lines: Sequence[str], start: int, end: int, name: str) -> Iterator[Section]:
+def _blocks(lines: Sequence[str], start: int, end: int, name: str) -> Iterator[CodeSection]:
     """Splits lines into blocks of at most ``MAX_BLOCK_LINES``, after a blank line if possible."""
     while start <= end:
         last = min(start + MAX_BLOCK_LINES - 1, end)
         if last < end:
             blank = (number for number in range(last, start, -1) if not lines[number - 1].strip())
             last = next(blank, last)
-        yield Section(start, last, 0, name)
+        yield CodeSection(start, last, 0, name)
         start = last + 1
 
 
@@ -180,7 +180,7 @@ class MatchedPlace:
     """Lines of a file that match a report."""
 
     path: str
-    start: int  # as in ``Section``
+    start: int  # as in ``CodeSection``
     end: int  # last line
     header: int  # line with the name of the function; 0 for a block
     name: str  # the header of the function, or of the class or function around the block
@@ -279,7 +279,7 @@ class _PlaceFinder:
                 yield place
 
     def _match(
-        self, path: str, section: Section, lines: Sequence[str], hits: set[str], frames: Sequence[FramePlace]
+        self, path: str, section: CodeSection, lines: Sequence[str], hits: set[str], frames: Sequence[FramePlace]
     ) -> MatchedPlace | None:
         terms: dict[str, float] = {}
         matched: dict[int, MatchedLine] = {}
@@ -355,14 +355,14 @@ def _parts(frame: Frame) -> list[str]:
 
 
 def _named_sections(
-    sections: Sequence[Section], lines: Sequence[str], frames: Sequence[FramePlace]
-) -> dict[Section, list[FramePlace]]:
+    sections: Sequence[CodeSection], lines: Sequence[str], frames: Sequence[FramePlace]
+) -> dict[CodeSection, list[FramePlace]]:
     """The section that each frame names.
 
     The line may refer to another version of the file. So the section is the function with the name of the frame's
     method that is closest to the line or, without such a function, the section that contains the line.
     """
-    by_section: dict[Section, list[FramePlace]] = defaultdict(list)
+    by_section: dict[CodeSection, list[FramePlace]] = defaultdict(list)
     for place in frames:
         line = place.frame.line or 0
         method = _method(place.frame)
@@ -376,7 +376,7 @@ def _named_sections(
     return by_section
 
 
-def _declared_name(section: Section) -> str:
+def _declared_name(section: CodeSection) -> str:
     return declared_name(section.name) if section.header else ""
 
 

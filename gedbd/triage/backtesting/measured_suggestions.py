@@ -37,6 +37,11 @@ AS_MARKED = "as marked"
 WITHOUT_UNKNOWN = "without unknown"
 UNKNOWN_LIST = "one of the list is unknown"
 MAX_ROWS = 20
+# The default splits of a history and the lowest target that a backtest measures.
+VALIDATION_FROM = 0.6
+TEST_FROM = 0.8
+LOWEST_TARGET = 0.5
+LOWEST_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True)
@@ -429,3 +434,25 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
     if missing:
         raise ValueError(f"{path} is damaged: it has no column {missing[0]!r}; run gedbd backtest again")
     return table
+
+
+def enough_duplicates(corpus: Corpus) -> str:
+    """Says in two sentences how many duplicates a corpus has, and whether they suffice for a backtest."""
+    size = len(corpus)
+    rows = np.flatnonzero(corpus.group < np.arange(size))
+    count = f"{corpus.name}: {len(rows):,} of {size:,} reports repeat an earlier one ({len(rows) / size:.1%})."
+    if not len(rows):
+        return (
+            f"{count} Nothing can be measured or learned without a known duplicate: gedbd index searches with the"
+            " default ranker, and suggests nothing."
+        )
+    validation = int(((rows >= int(VALIDATION_FROM * size)) & (rows < int(TEST_FROM * size))).sum())
+    test = int((rows >= int(TEST_FROM * size)).sum())
+    needed = duplicates_needed(LOWEST_TARGET, LOWEST_CONFIDENCE)
+    parts = f"The newest fifth of the reports holds {test:,} of them, the fifth before it {validation:,}"
+    if validation < needed or not test:
+        return (
+            f"{count} {parts}: too few for a threshold of suggestions, which needs {needed:,} in the latter. Search"
+            " works with the default ranker."
+        )
+    return f"{count} {parts}: enough for gedbd backtest to look for a threshold of suggestions and to measure them."
