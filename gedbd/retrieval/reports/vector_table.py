@@ -142,7 +142,7 @@ class VectorTable:
 
     def __getstate__(self) -> dict[str, object]:
         """What is pickled: all but the lock, of which each process has its own."""
-        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)

@@ -1,3 +1,4 @@
+import pickle
 from copy import copy
 
 import numpy as np
@@ -158,10 +159,11 @@ def test_changes_leave_no_trace_and_the_old_table_as_it_is():
     states = [(table, vectors), (grown, now.copy())]
     now[[0, 150, 205]] = others[10:13]
     states += [(replaced, now), (left, now[~removed]), (again, np.concatenate([now[~removed], others[20:]]))]
-    for found, wanted in states:
-        np.testing.assert_array_equal(found.filled, wanted)
-        np.testing.assert_array_equal(found.take(np.array([5, 1])), wanted[[5, 1]])
-        assert nearest(found, query, 20) == expected(wanted, query, 20)
+    # Processes get pickled tables.
+    for state, wanted in [*states, *((pickle.loads(pickle.dumps(state)), wanted) for state, wanted in states)]:
+        np.testing.assert_array_equal(state.filled, wanted)
+        np.testing.assert_array_equal(state.take(np.array([5, 1])), wanted[[5, 1]])
+        assert nearest(state, query, 20) == expected(wanted, query, 20)
 
 
 def test_rough_cosines_are_within_their_bound():
