@@ -123,7 +123,7 @@ def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_
         (["dataset=demo", "verdicts=nowhere.csv"], "verdicts=nowhere.csv: no such file; give judgements.csv of an"),
         (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
         (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
-        (["dataset=demo", "split.test_from=0.999"], "part test of demo has none of its"),
+        (["dataset=demo", "split.test_from=0.999"], "split test of demo has none of its"),
     ],
 )
 def test_mistakes_are_told_in_one_line(run, tmp_path, options, message):

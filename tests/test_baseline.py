@@ -116,7 +116,7 @@ FURTHER_MISTAKES = [
     (["name=boosted", "cross=trained", "baselines.boosted.kind=default"], "kind=default of a ranker reads no scores"),
     (["name=boosted", "cross=trained", "baselines.boosted.base=default"], "a base reads neither cross nor llm"),
     (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
-    (["name=bm25", "split.test_from=0.999"], "part test of demo has none of its"),
+    (["name=bm25", "split.test_from=0.999"], "split test of demo has none of its"),
 ]
 
 

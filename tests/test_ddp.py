@@ -79,7 +79,8 @@ def test_two_processes_agree_with_one(tmp_path, monkeypatch, trainer):
         torch.testing.assert_close(states[1][key], value, rtol=0, atol=1e-5, msg=key)
     for file in ("predictions.parquet", "queries.parquet"):
         results = [pd.read_parquet(tmp_path / folder / file) for folder in ("one", "two")]
-        pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=1e-5)
+        atol = 1e-4 if file == "queries.parquet" else 1e-5  # an average precision jumps likewise
+        pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=atol)
 
 
 @pytest.mark.slow  # two processes are held against one above

@@ -197,7 +197,7 @@ def test_feedback_joins_the_training_pairs(step, tmp_path, capsys, pairs):
     feedback.close()
     folder = step("encoder=tiny", "trainer=smoke", f"pairs={pairs}", f"pairs.feedback={tmp_path}")
     assert pd.read_csv(folder / "metrics.csv")["train/loss"].notna().all()
-    assert "1 accepted and 1 rejected pairs join the training part" in capsys.readouterr().out
+    assert "1 accepted and 1 rejected pairs join the training split" in capsys.readouterr().out
 
 
 @pytest.mark.no_cover

@@ -105,7 +105,7 @@ def test_hmcbl_is_trained_and_ranks_its_granularity_and_coarser_ones(call):
     assert "boosted_hmcbl" in methods["commit"] & methods["hunk"]
     assert (folder / "hmcbl" / "checkpoints" / "best.ckpt").is_file()
     page = (folder / "hmcbl" / "report.html").read_text()
-    assert "validation is the latest part of the first half" in page
+    assert "the validation set is the latest reports of the first half" in page
 
 
 @pytest.mark.slow
