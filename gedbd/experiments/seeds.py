@@ -84,7 +84,7 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
         The table of ``seeds.csv``; ``val_f1`` is F1 of the best checkpoint, ``val_value`` the value that a task without
         F1 returns.
     """
-    from gedbd.experiments.sweep_table import shown_metrics
+    from gedbd.experiments.report.sweep_table import shown_metrics
 
     frames = []
     for run in sorted(folder.glob("seed_*"), key=lambda path: int(path.name.removeprefix("seed_"))):

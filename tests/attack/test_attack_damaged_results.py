@@ -18,10 +18,10 @@ from small_tracker import as_corpus, some_report
 from gedbd.encoders.caches import cached_tokens, cached_vectors
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.callbacks import value_of_best
+from gedbd.experiments.report.sweep_table import show_jobs
 from gedbd.experiments.run_folder import Run, check_corpus
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweep_jobs import FINISHED, JobStatus, read_jobs, read_status, write_status
-from gedbd.experiments.sweep_table import show_jobs
 from gedbd.io.files import replacing, write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.triage.triage_model import TriageModel

@@ -20,11 +20,11 @@ from gedbd.evaluation.figures import bars, epoch_curves, hit_curves
 from gedbd.evaluation.trec import write_qrels, write_run
 from gedbd.experiments.published import paper_markdown, print_paper_table, read_published, readable, write_paper_page
 from gedbd.experiments.report.report_page import Section, markdown, show
+from gedbd.experiments.report.sweep_table import job_results
 from gedbd.experiments.resuming import readable_checkpoint
 from gedbd.experiments.run_folder import OWN_PAGE, Run
 from gedbd.experiments.run_results import with_intervals, write_run_page
 from gedbd.experiments.sweep_jobs import FINISHED, read_jobs
-from gedbd.experiments.sweep_table import job_results
 from gedbd.experiments.training_task import Task
 from gedbd.io.console import escape_markdown, open_console, print_line
 from gedbd.io.files import write_text

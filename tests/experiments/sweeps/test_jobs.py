@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 
 import gedbd.commands.baseline
 import gedbd.train
+from gedbd.experiments.report.sweep_table import show_jobs, shown_metrics
 from gedbd.experiments.seeds import summarise_seeds
 from gedbd.experiments.sweep_jobs import (
     FAILED,
@@ -29,7 +30,6 @@ from gedbd.experiments.sweep_jobs import (
     read_jobs,
     write_status,
 )
-from gedbd.experiments.sweep_table import show_jobs, shown_metrics
 from gedbd.io.console import open_console
 from hydra_plugins.gedbd.optuna_sweeper import distribution
 
