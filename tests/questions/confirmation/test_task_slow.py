@@ -79,7 +79,7 @@ def test_report_names_the_page_and_other_commands_refuse(run, call):
         (gedbd.commands.report, (str(run),), "run has its own page"),
         (gedbd.commands.evaluate, (f"run={run}",), "ConfirmationTask, trains no encoder"),
         (gedbd.train, (*SMALL, "~task.methods.median"), "task.methods has no median"),
-        (gedbd.train, (*SMALL, "split.test_from=0.99"), "part test has 1 anchors"),
+        (gedbd.train, (*SMALL, "split.test_from=0.99"), "split test has 1 anchors"),
     ):
         with pytest.raises(SystemExit, match=re.escape(line)):
             call(command, *options)
