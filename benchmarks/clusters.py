@@ -20,7 +20,7 @@ from report_lists import read_tracker
 from gedbd.corpora.corpus import OUTSIDE, TEST, TRAIN, VAL, Corpus
 from gedbd.evaluation.significance import ratio_intervals
 from gedbd.io.table_files import read_parquet, write_parquet
-from gedbd.retrieval.reports.report_training import RankerOptions, ReportHistory
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, ReportHistory
 from gedbd.triage.backtesting.history_replay import learn, learn_probability
 from gedbd.triage.report_clusters import LikelyPairs, complete_link, find_likely_pairs
 from gedbd.triage.triage_model import TriageModel

@@ -18,8 +18,8 @@ from ranker_card import write_figures
 from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
 
 import gedbd
-from gedbd.retrieval.reports.report_ranker import DEFAULT, ReportRanker
-from gedbd.retrieval.reports.report_training import fit_ranker
+from gedbd.retrieval.report_ranking.report_ranker import DEFAULT, ReportRanker
+from gedbd.retrieval.report_ranking.report_training import fit_ranker
 from gedbd.triage.backtesting.history_replay import folds
 from gedbd.triage.triage_model import (
     DEFAULT_CONFIDENCE,
@@ -136,7 +136,7 @@ def main() -> None:
         arguments.output.write_text(fit(arguments.leave_out).to_text(), encoding="utf-8")
         return
     package = arguments.output or Path(gedbd.__file__).parent
-    ranker = package / "retrieval" / "reports" / DEFAULT
+    ranker = package / "retrieval" / "report_ranking" / DEFAULT
     ranker.write_text(fit(None).to_text(), encoding="utf-8")
     others = [fit(one.name) for one in trackers]
     pairs = zip(trackers, others, strict=True)

@@ -23,7 +23,7 @@ from sentence_loop import sentence_transformer
 from gedbd.corpora.bug_report import Filters, report_from_row
 from gedbd.corpora.corpus import Corpus
 from gedbd.experiments.prepare import encode_corpus
-from gedbd.retrieval.reports.report_training import ReportHistory, fit_ranker
+from gedbd.retrieval.report_ranking.report_training import ReportHistory, fit_ranker
 from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import default_model
 

@@ -14,9 +14,9 @@ from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
-from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_ranker import ReportRanker, sample_of
-from gedbd.retrieval.reports.report_training import Replayed, ReportHistory
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, sample_of
+from gedbd.retrieval.report_ranking.report_training import Replayed, ReportHistory
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.triage.backtesting.history_replay import unknown_reasons
 

@@ -19,8 +19,8 @@ from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics
 
 import gedbd
 from gedbd.evaluation.figures import GREY, colour, save_figure
-from gedbd.retrieval.reports.report_ranker import DEFAULT
-from gedbd.retrieval.reports.report_training import RankerOptions, fit_ranker, usable_queries
+from gedbd.retrieval.report_ranking.report_ranker import DEFAULT
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
 PROJECT = Path(__file__).parents[1]
@@ -89,7 +89,7 @@ def main() -> None:
         table = pd.DataFrame(rows)
         table.round(4).to_csv(arguments.output / "report_ranker_curve.csv", index=False)
     save_figure(draw_curves(table), (PROJECT / FIGURE).with_suffix(""), dpi=110)
-    card = Path(gedbd.__file__).parent / "retrieval" / "reports" / Path(DEFAULT).with_suffix(".md")
+    card = Path(gedbd.__file__).parent / "retrieval" / "report_ranking" / Path(DEFAULT).with_suffix(".md")
     write_curve(card, table, os.path.relpath(PROJECT / FIGURE, card.parent), date.today().isoformat())
     print(table.groupby(["tracker", "method", "queries"])[["rr@1", "rr@10", "mrr"]].mean().round(3).to_string())
 

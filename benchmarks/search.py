@@ -26,11 +26,11 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.openvino_backend import has_bfloat16
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.processes import num_available_cores
-from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.retrieval.reports.report_training import ReportHistory
+from gedbd.retrieval.report_ranking.candidate_features import candidate_features
+from gedbd.retrieval.report_ranking.first_stage import QueryScores, find_candidates
+from gedbd.retrieval.report_ranking.processes import num_available_cores
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
+from gedbd.retrieval.report_ranking.report_training import ReportHistory
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage.folder_store import compact
 from gedbd.triage.storage.index_folder import FILE

@@ -98,7 +98,7 @@ class DuplicatesTask:
         data.title_graph = graph
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
         if cfg.ranking.ranker and data.frozen is not None:
-            from gedbd.retrieval.reports.report_training import RankerOnTop
+            from gedbd.retrieval.report_ranking.report_training import RankerOnTop
 
             data.on_top = RankerOnTop(prepared.corpus, prepared.parts, data.frozen[1])
         encoder.model.chunk_tokens = cfg.chunk_tokens

@@ -22,7 +22,7 @@ from gedbd.io.command_output import recorded_part
 from gedbd.io.console import print_line
 from gedbd.io.files import write_text
 from gedbd.io.table_files import read_csv
-from gedbd.retrieval.reports.report_training import RankerOnTop
+from gedbd.retrieval.report_ranking.report_training import RankerOnTop
 
 FROZEN = "frozen_ranker_mrr.txt"
 MONITOR = "val/ranker_mrr"

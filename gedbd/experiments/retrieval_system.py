@@ -21,7 +21,7 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 if TYPE_CHECKING:
     from gedbd.encoders.node2vec import TagNetwork
-    from gedbd.retrieval.reports.report_training import RankerOnTop
+    from gedbd.retrieval.report_ranking.report_training import RankerOnTop
 
 IN_PROGRESS_BAR = ("val/f1", "val/rr@10")  # and the loss of the last batch
 

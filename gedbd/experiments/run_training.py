@@ -240,7 +240,7 @@ def train_system(
     check_whole_evaluation(cfg.trainer)
     ranker_metrics: tuple[str, ...] = ()
     if cfg.ranking.ranker:
-        from gedbd.retrieval.reports.report_training import METRICS
+        from gedbd.retrieval.report_ranking.report_training import METRICS
 
         ranker_metrics = METRICS
     # Checked before the data is read, and again once it is known which protocols rank.

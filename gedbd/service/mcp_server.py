@@ -38,7 +38,7 @@ from gedbd.corpora.bug_report import (
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable, printable_line
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.reports.feature_store import EPOCH
+from gedbd.retrieval.report_ranking.feature_store import EPOCH
 from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex, stored_report

@@ -26,7 +26,7 @@ from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.run_folder import CONFIG, MATCHING, read_saved
 from gedbd.io.console import print_line, silence_library_logs, stage
 from gedbd.io.locks import sole_process
-from gedbd.retrieval.reports.feature_store import TERMS_VERSION
+from gedbd.retrieval.report_ranking.feature_store import TERMS_VERSION
 from gedbd.text.cleaning import shared_lines
 from gedbd.text.tokens import poorly_covered
 from gedbd.triage.storage.folder_store import compact

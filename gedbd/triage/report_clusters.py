@@ -25,8 +25,8 @@ from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_path, stage
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import FeatureEncoder
-from gedbd.retrieval.reports.report_training import Replayed, ReportHistory
+from gedbd.retrieval.report_ranking.feature_store import FeatureEncoder
+from gedbd.retrieval.report_ranking.report_training import Replayed, ReportHistory
 from gedbd.triage.backtesting.judgements import JUDGEMENTS, read_judgements
 from gedbd.triage.storage.in_memory import features_of, find_known_groups
 from gedbd.triage.storage.index_folder import CLUSTERS, FILE

@@ -27,10 +27,10 @@ from gedbd.encoders.given_encoder import GivenEncoder
 from gedbd.io.console import printable_line, stage
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.feature_store import ERROR_MARK, IDENTIFIER_MARK, days_of
-from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.term_index import SharedTerms
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES, candidate_features
+from gedbd.retrieval.report_ranking.feature_store import ERROR_MARK, IDENTIFIER_MARK, days_of
+from gedbd.retrieval.report_ranking.first_stage import QueryScores, find_candidates
+from gedbd.retrieval.report_ranking.term_index import SharedTerms
 from gedbd.text.cleaning import without_template
 from gedbd.triage.explanation import SharedLine, explain, reasons
 from gedbd.triage.storage.folder_store import FolderStore

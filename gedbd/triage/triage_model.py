@@ -15,8 +15,8 @@ import numpy as np
 
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
 from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_ranker import ReportRanker, default_ranker
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, default_ranker
 
 NUM_BINS = 10
 SHIFT_DEVIATION = 1.0  # standard deviation of the prior of a shift

@@ -59,7 +59,7 @@ OTHER_CODE: list[tuple[str, Any]] = [
 ]
 CHOICES = ["text=fields", "graph=dense_bert", "trainer=fsdp"]
 INDEX_SECTIONS = ("encoder", "text", "backend")
-ENDPOINT = {"_target_": "gedbd.retrieval.reports.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
+ENDPOINT = {"_target_": "gedbd.retrieval.report_ranking.llm_check.LlmCheck", "base_url": "https://evil.example/v1"}
 OPENVINO = {"_target_": "gedbd.encoders.openvino_backend.OpenVino", "precision": "float32"}
 RAY = {"_target_": "gedbd.encoders.ray_backend.Ray", "address": "evil.example:6379", "workers": 2, "cpus": 1, "gpus": 0}
 INTERPOLATIONS = ["${oc.env:HOME}", "${oc.decode:'[1]'}", "a ${oc.env:HOME}", "${encoder.name}", "\\${x}"]
@@ -143,7 +143,10 @@ def test_a_run_with_an_interpolation_is_refused_and_shown_nowhere(options, run, 
 
 
 def test_an_endpoint_that_a_run_names_gets_no_reports(options, run, capsys):
-    boosted = {"_target_": "gedbd.retrieval.reports.report_scorer.LearntReports", "llm": ENDPOINT | {"model": "small"}}
+    boosted = {
+        "_target_": "gedbd.retrieval.report_ranking.report_scorer.LearntReports",
+        "llm": ENDPOINT | {"model": "small"},
+    }
     folder = run(options | {"llm": ENDPOINT, "baselines": {"boosted": boosted}, "also": {"base_url": None}})
     cfg, _ = find_run(folder, "best")
     assert cfg.llm.base_url is cfg.baselines.boosted.llm.base_url is None

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from small_tracker import as_corpus, fill, open_folder, some_report, stored_terms, tiny_reader
 
 from gedbd.corpora.bug_report import Filters, Report
-from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS
+from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS
 
 pytestmark = pytest.mark.slow
 

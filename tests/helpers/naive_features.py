@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.inverted_index import words
-from gedbd.retrieval.reports.feature_store import FIELDS
+from gedbd.retrieval.report_ranking.feature_store import FIELDS
 from gedbd.retrieval.scorers.simple_scorers import field_values
 from gedbd.text.words import find_error_lines, find_identifiers
 

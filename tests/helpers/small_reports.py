@@ -8,8 +8,8 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
-from gedbd.retrieval.reports.report_training import ReportHistory
+from gedbd.retrieval.report_ranking.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
+from gedbd.retrieval.report_ranking.report_training import ReportHistory
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 WORDS = ["crash", "paste", "picture", "mail", "lost", "folder", "slow", "start", "menu", "print", "sync", "login"]

@@ -16,8 +16,8 @@ from gedbd.evaluation.thresholds import TargetResult
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.boosted_trees import BoostedTrees, RegressionTree
 from gedbd.retrieval.feature_ranker import WeightedFeatures
-from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage.folder_store import FolderStore
 from gedbd.triage.storage.index_folder import FILE

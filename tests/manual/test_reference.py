@@ -35,8 +35,8 @@ from gedbd.experiments.run_folder import (
     VERSIONS,
 )
 from gedbd.experiments.run_results import PREDICTION_COLUMNS
-from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS, FeatureStore
-from gedbd.retrieval.reports.term_index import TermIndex
+from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS, FeatureStore
+from gedbd.retrieval.report_ranking.term_index import TermIndex
 from gedbd.service.event_table import SCHEMA as WEBHOOK_SCHEMA
 from gedbd.triage.storage import folder_store
 from gedbd.triage.storage import index_store as index_schema

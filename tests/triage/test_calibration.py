@@ -9,7 +9,7 @@ from small_tracker import RANKER, stump
 
 from gedbd.evaluation.thresholds import TargetResult, find_target
 from gedbd.retrieval.boosted_trees import BoostedTrees
-from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
 from gedbd.triage.triage_model import (
     CONFIDENCE_FEATURES,
     NUM_FOLDS,

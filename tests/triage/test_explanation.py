@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gedbd.corpora.bug_report import Report
-from gedbd.retrieval.reports.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
 from gedbd.triage.explanation import SharedLine, equal_fields, explain, reasons
 
 RARE = {"uidplus": 5.0, "npe": 4.0, "expunge": 3.0, "server": 1.0, "folder": 1.0}

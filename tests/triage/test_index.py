@@ -14,7 +14,7 @@ from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder
 from gedbd.corpora.bug_report import Filters, Report, as_table
 from gedbd.corpora.dates import is_id
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.reports.report_training import ReportHistory
+from gedbd.retrieval.report_ranking.report_training import ReportHistory
 from gedbd.triage.backtesting.history_replay import replay
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore

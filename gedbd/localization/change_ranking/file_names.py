@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.localization.change_ranking.report_words import find_frames
-from gedbd.retrieval.reports.feature_store import days_of
+from gedbd.retrieval.report_ranking.feature_store import days_of
 from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
 from gedbd.text.diffs import change_fields
 from gedbd.text.words import PART, WORD, separate

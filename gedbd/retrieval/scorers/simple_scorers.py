@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.fields import check_field, products
-from gedbd.retrieval.reports.feature_store import CategoryEncoder, days_of
+from gedbd.retrieval.report_ranking.feature_store import CategoryEncoder, days_of
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 
 

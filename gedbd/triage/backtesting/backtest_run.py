@@ -25,8 +25,8 @@ from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import read_object, write_text
 from gedbd.io.table_files import read_csv, write_csv, write_parquet
-from gedbd.retrieval.reports.report_ranker import SEEN
-from gedbd.retrieval.reports.report_training import RankerOptions
+from gedbd.retrieval.report_ranking.report_ranker import SEEN
+from gedbd.retrieval.report_ranking.report_training import RankerOptions
 from gedbd.triage.backtesting import suggestions_page
 from gedbd.triage.backtesting.history_replay import learn
 from gedbd.triage.backtesting.judgements import (

@@ -11,8 +11,8 @@ from gedbd.corpora.corpus import PARTS, TEST, TRAIN, VAL, Corpus
 from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.io.console import stage
 from gedbd.retrieval.ranking_tasks import evenly_spaced
-from gedbd.retrieval.reports.report_ranker import ReportRanker, is_default
-from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, ReportHistory, fit_ranker
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, is_default
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, ReportHistory, fit_ranker
 from gedbd.triage.triage_model import (
     CONFIDENCE_FEATURES,
     NUM_COMPARED,

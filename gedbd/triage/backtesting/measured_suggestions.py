@@ -24,7 +24,7 @@ from gedbd.evaluation.thresholds import (
 from gedbd.experiments.report.judging import PAIR, VERDICT
 from gedbd.io.console import stage
 from gedbd.io.table_files import read_parquet, write_parquet
-from gedbd.retrieval.reports.report_ranker import ReportRanker
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
 from gedbd.triage.backtesting.history_replay import learn_probability, unknown_reasons
 from gedbd.triage.triage_model import CONFIDENCE_FEATURES, NUM_BINS, TriageModel, calibration_error
 

@@ -23,7 +23,7 @@ from gedbd.corpora.bug_report import Filters, Report
 from gedbd.io.arrow_files import read_arrays, write_arrays
 from gedbd.io.console import stage
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, StoreUnavailable, file_identity
-from gedbd.retrieval.reports.feature_store import FeatureEncoder
+from gedbd.retrieval.report_ranking.feature_store import FeatureEncoder
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import CACHE, CACHE_SUFFIX, FILE
 from gedbd.triage.storage.index_store import IndexStore, StoredVocabulary, remove_caches

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gedbd.corpora.relevance import find_groups
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import (
+from gedbd.retrieval.report_ranking.feature_store import (
     FIELDS,
     TERM_KINDS,
     CategoryEncoder,
@@ -19,7 +19,7 @@ from gedbd.retrieval.reports.feature_store import (
     FeatureStore,
     ReportFeatures,
 )
-from gedbd.retrieval.reports.first_stage import KnownGroups
+from gedbd.retrieval.report_ranking.first_stage import KnownGroups
 from gedbd.triage.storage.index_store import FeatureRow, IndexStore, check_features
 from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 

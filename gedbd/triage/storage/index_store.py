@@ -21,7 +21,7 @@ from gedbd.corpora.bug_report import DATES, FIELDS, Report
 from gedbd.io.files import UNFINISHED
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import terms_of
+from gedbd.retrieval.report_ranking.feature_store import terms_of
 from gedbd.triage.storage.index_folder import CACHE, CACHE_SUFFIX
 from gedbd.triage.storage.report_store import (
     CURE,

@@ -19,10 +19,10 @@ from gedbd.corpora.bug_report import Filters, Report, as_table, plain_component
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.growing_arrays import GrowingArray, TermLists
 from gedbd.retrieval.inverted_index import idf_of, length_norm
-from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS, FeatureEncoder, FeatureStore, days_of
-from gedbd.retrieval.reports.first_stage import DEPTHS, WORDS, KnownGroups
-from gedbd.retrieval.reports.term_index import TermIndex, TermQuery
-from gedbd.retrieval.reports.vector_table import RoughScores, VectorTable
+from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS, FeatureEncoder, FeatureStore, days_of
+from gedbd.retrieval.report_ranking.first_stage import DEPTHS, WORDS, KnownGroups
+from gedbd.retrieval.report_ranking.term_index import TermIndex, TermQuery
+from gedbd.retrieval.report_ranking.vector_table import RoughScores, VectorTable
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.postgres_store import (
     BLOCK,

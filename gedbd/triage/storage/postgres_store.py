@@ -21,7 +21,7 @@ from gedbd.corpora.bug_report import DATES, FIELDS, Report, as_table, plain_comp
 from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import MEAN_STEP, TERM_KINDS, UNIT, days_of, terms_of, whole_numbers
+from gedbd.retrieval.report_ranking.feature_store import MEAN_STEP, TERM_KINDS, UNIT, days_of, terms_of, whole_numbers
 from gedbd.triage.storage.postgres_connections import ServerConnections, storable
 from gedbd.triage.storage.report_store import (
     TERM_COLUMNS,

@@ -16,7 +16,7 @@ from gedbd.corpora.bug_report import DATES, FIELDS, Filters, Report
 from gedbd.corpora.dates import MAX_YEAR, MIN_YEAR
 from gedbd.io.sqlite_file import MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import words
-from gedbd.retrieval.reports.feature_store import days_of
+from gedbd.retrieval.report_ranking.feature_store import days_of
 
 Link = tuple[str, str, str]  # a report, its duplicate, and the source
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)

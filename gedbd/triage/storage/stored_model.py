@@ -22,7 +22,7 @@ from gedbd.corpora.bug_report import Report, as_table
 from gedbd.corpora.templates import FieldTemplate, Text
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
 from gedbd.io.console import silence_library_logs
-from gedbd.retrieval.reports.feature_store import TERMS_VERSION
+from gedbd.retrieval.report_ranking.feature_store import TERMS_VERSION
 from gedbd.text.cleaning import Cleaning
 from gedbd.triage.storage.index_folder import QUERY_ENCODERS
 from gedbd.triage.storage.report_store import ReportStore, damaged

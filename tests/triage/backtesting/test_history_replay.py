@@ -8,8 +8,8 @@ from small_tracker import RANKER
 from gedbd.corpora.corpus import PARTS, TEST, Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.ranking_tasks import evenly_spaced
-from gedbd.retrieval.reports import report_training as history_module
-from gedbd.retrieval.reports.report_training import RankerOptions, ReportHistory
+from gedbd.retrieval.report_ranking import report_training as history_module
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, ReportHistory
 from gedbd.triage.backtesting.history_replay import MIN_RIGHT, folds, learn, learn_probability, replay
 from gedbd.triage.triage_model import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOLDS, default_confidence
 

@@ -107,7 +107,7 @@ def test_it_answers_as_the_files_before_and_after_changes(both):
 
 
 def test_a_mean_of_many_vectors_follows_changes(both, monkeypatch):
-    from gedbd.retrieval.reports import feature_store
+    from gedbd.retrieval.report_ranking import feature_store
 
     monkeypatch.setattr(feature_store, "MEAN_STEP", 10)
     monkeypatch.setattr(postgres_store, "MEAN_STEP", 10)

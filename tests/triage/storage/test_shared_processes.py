@@ -14,7 +14,7 @@ from postgres_server import fill_store, open_store
 from small_tracker import as_corpus, some_report
 
 from gedbd.corpora.bug_report import Report
-from gedbd.retrieval.reports import first_stage
+from gedbd.retrieval.report_ranking import first_stage
 from gedbd.triage.storage.postgres_store import LIST, POSTING, PostgresStore, Totals, read_vectors
 from gedbd.triage.storage.report_store import TERM_COLUMNS
 

@@ -11,7 +11,7 @@ from small_tracker import as_corpus, fill, model, open_folder, read_rows, some_r
 
 from gedbd.corpora.bug_report import as_table
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.feature_store import FeatureEncoder
+from gedbd.retrieval.report_ranking.feature_store import FeatureEncoder
 from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import IndexStore

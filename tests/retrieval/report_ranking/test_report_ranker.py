@@ -8,12 +8,12 @@ import pytest
 from small_reports import hand_made, some_history, some_links, some_reports
 
 from gedbd.retrieval.feature_ranker import WeightedFeatures
-from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore
-from gedbd.retrieval.reports.first_stage import QueryScores, find_candidates
-from gedbd.retrieval.reports.report_ranker import ReportRanker
-from gedbd.retrieval.reports.report_scorer import LearntReports
-from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, fit_ranker
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES, candidate_features
+from gedbd.retrieval.report_ranking.feature_store import TERM_KINDS, FeatureStore
+from gedbd.retrieval.report_ranking.first_stage import QueryScores, find_candidates
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
+from gedbd.retrieval.report_ranking.report_scorer import LearntReports
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, fit_ranker
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
 QUICK = RankerOptions(rounds=15, num_seeds=1)
@@ -143,7 +143,7 @@ def test_a_learnt_scorer_ranks_what_is_no_candidate_by_cosine_below_all_candidat
     inputs, vectors = inputs_of(1, 45)
     scorer = LearntReports(FixedVectors(vectors), kind="linear")
     scorer.fit(inputs)
-    from gedbd.retrieval.reports import first_stage
+    from gedbd.retrieval.report_ranking import first_stage
 
     monkeypatch.setattr(first_stage, "DEPTHS", dict.fromkeys(first_stage.DEPTHS, 3))
     (scores,) = scorer.scores(np.array([44]))
@@ -182,7 +182,7 @@ def test_what_a_trained_encoder_has_learnt_is_replayed_by_others(parts, monkeypa
         seen.update({one.row: one.features for one in examples})
         return fit_ranker(examples, options)
 
-    monkeypatch.setattr("gedbd.retrieval.reports.report_scorer.fit_ranker", keep)
+    monkeypatch.setattr("gedbd.retrieval.report_ranking.report_scorer.fit_ranker", keep)
     scorer = LearntReports(FixedVectors(vectors, others), kind="linear")
     scorer.fit(inputs)
     assert list(seen) == sorted(seen)

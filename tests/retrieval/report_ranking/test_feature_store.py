@@ -7,11 +7,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from small_reports import some_features, some_links, stored
 
-from gedbd.retrieval.reports import feature_store, vector_table
-from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS, TIMES, FeatureStore
-from gedbd.retrieval.reports.first_stage import GrowingGroups, KnownGroups, QueryScores, find_candidates
-from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encode_vectors
+from gedbd.retrieval.report_ranking import feature_store, vector_table
+from gedbd.retrieval.report_ranking.candidate_features import candidate_features
+from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS, TIMES, FeatureStore
+from gedbd.retrieval.report_ranking.first_stage import GrowingGroups, KnownGroups, QueryScores, find_candidates
+from gedbd.retrieval.report_ranking.vector_table import Int8Vectors, VectorTable, encode_vectors
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gedbd.retrieval.inverted_index import TAIL, InvertedIndex, idf_of, length_norm
-from gedbd.retrieval.reports.term_index import TermIndex
+from gedbd.retrieval.report_ranking.term_index import TermIndex
 
 
 def some_texts(seed, count, longest=25):

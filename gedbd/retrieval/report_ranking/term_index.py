@@ -9,7 +9,7 @@ import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
-from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
+from gedbd.retrieval.report_ranking.vector_table import RoughScores, Shortlist
 
 ROUNDING = 1e-4  # bounds the relative error of a rough score by rounding to single precision
 BLOCK = 4096  # texts whose scores are computed at once

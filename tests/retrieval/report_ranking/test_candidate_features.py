@@ -6,9 +6,9 @@ from naive_features import NaiveTracker
 from small_reports import hand_made, some_features, some_links, some_reports, stored
 
 from gedbd.corpora.relevance import find_groups
-from gedbd.retrieval.reports import feature_store
-from gedbd.retrieval.reports.candidate_features import FEATURES, candidate_features, relative
-from gedbd.retrieval.reports.first_stage import KnownGroups, QueryScores, find_candidates
+from gedbd.retrieval.report_ranking import feature_store
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES, candidate_features, relative
+from gedbd.retrieval.report_ranking.first_stage import KnownGroups, QueryScores, find_candidates
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from small_reports import hand_made, some_features, stored
 
-from gedbd.retrieval.reports import first_stage
-from gedbd.retrieval.reports.feature_store import TERM_KINDS
-from gedbd.retrieval.reports.first_stage import KnownGroups, QueryScores, find_candidates
+from gedbd.retrieval.report_ranking import first_stage
+from gedbd.retrieval.report_ranking.feature_store import TERM_KINDS
+from gedbd.retrieval.report_ranking.first_stage import KnownGroups, QueryScores, find_candidates
 
 NONE = dict.fromkeys(first_stage.DEPTHS, 0)
 

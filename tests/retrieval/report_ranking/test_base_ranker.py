@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.feature_ranker import WeightedFeatures
-from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_ranker import (
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.report_ranker import (
     BASE_FEATURES,
     ReportRanker,
     read_base,
     sample_of,
     with_base,
 )
-from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, fit_ranker
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, fit_ranker
 
 
 def linear(base=None, trained_on=(), **weights):

@@ -17,12 +17,18 @@ from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists
 from gedbd.retrieval.feature_ranker import ModelOptions
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.reports.candidate_features import candidate_features
-from gedbd.retrieval.reports.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
-from gedbd.retrieval.reports.first_stage import FirstStage, GrowingGroups, KnownGroups, QueryScores, find_candidates
-from gedbd.retrieval.reports.processes import map_in_processes
-from gedbd.retrieval.reports.report_ranker import ReportRanker, read_base, with_base
-from gedbd.retrieval.reports.vector_table import ROUNDING, RoughScores
+from gedbd.retrieval.report_ranking.candidate_features import candidate_features
+from gedbd.retrieval.report_ranking.feature_store import FeatureEncoder, FeatureStore, ReportFeatures
+from gedbd.retrieval.report_ranking.first_stage import (
+    FirstStage,
+    GrowingGroups,
+    KnownGroups,
+    QueryScores,
+    find_candidates,
+)
+from gedbd.retrieval.report_ranking.processes import map_in_processes
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, read_base, with_base
+from gedbd.retrieval.report_ranking.vector_table import ROUNDING, RoughScores
 
 Result = TypeVar("Result")
 BLOCK_QUERIES = 64  # reports that are replayed at once

@@ -6,7 +6,7 @@ import pytest
 
 from gedbd.corpora.corpus import TRAIN, VAL, Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
-from gedbd.retrieval.reports.report_training import RankerOnTop, RankerOptions
+from gedbd.retrieval.report_ranking.report_training import RankerOnTop, RankerOptions
 
 LINEAR = RankerOptions(kind="linear")
 PAIRS = 12  # of training

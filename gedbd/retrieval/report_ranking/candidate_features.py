@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import FIELDS, TERM_KINDS
-from gedbd.retrieval.reports.first_stage import MIN_COPY_SCORE, SUMMED_WORDS, WORDS, FirstStage
+from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS
+from gedbd.retrieval.report_ranking.first_stage import MIN_COPY_SCORE, SUMMED_WORDS, WORDS, FirstStage
 
 RELATIVE = ("", " z", " rank", " behind")
 SCORES = ("dense", *WORDS)

@@ -11,8 +11,8 @@ from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap
 from gedbd.retrieval.inverted_index import MAX_CHARACTERS, Vocabulary, short_texts, words
-from gedbd.retrieval.reports.term_index import TermIndex
-from gedbd.retrieval.reports.vector_table import Int8Vectors, VectorTable, encode_vectors
+from gedbd.retrieval.report_ranking.term_index import TermIndex
+from gedbd.retrieval.report_ranking.vector_table import Int8Vectors, VectorTable, encode_vectors
 from gedbd.text.words import find_error_lines, find_identifiers
 
 FIELDS = ("product", "component", "version", "priority")

@@ -4,8 +4,8 @@ import torch
 
 from gedbd.encoders.backend import Torch
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
-from gedbd.retrieval.reports.cross_scores import CrossEncoderOptions, CrossScores, PairExample
-from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
+from gedbd.retrieval.report_ranking.cross_scores import CrossEncoderOptions, CrossScores, PairExample
+from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
 
 WORDS = ["mail", "folder", "crash", "search", "printer", "calendar", "reply", "theme", "update", "password"]
 # Report i + 10 has the words of report i: they are duplicates.

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gedbd.retrieval.reports.feature_store import TERM_KINDS, FeatureStore, ReportFeatures
-from gedbd.retrieval.reports.term_index import SharedTerms
-from gedbd.retrieval.reports.vector_table import RoughScores, Shortlist
+from gedbd.retrieval.report_ranking.feature_store import TERM_KINDS, FeatureStore, ReportFeatures
+from gedbd.retrieval.report_ranking.term_index import SharedTerms
+from gedbd.retrieval.report_ranking.vector_table import RoughScores, Shortlist
 
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.

@@ -19,7 +19,7 @@ from gedbd.encoders.backend import Backend, PreparedBackend, encode_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.console import track
-from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
+from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
 from gedbd.text.tokens import CHUNK_TEXTS, TokenTable
 
 NAME = "cross"

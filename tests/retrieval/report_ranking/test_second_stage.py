@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gedbd.retrieval.reports import report_scorer
-from gedbd.retrieval.reports.candidate_features import FEATURES
-from gedbd.retrieval.reports.report_scorer import ReportText, SecondStage, pair_columns
-from gedbd.retrieval.reports.report_training import RankerOptions, Replayed
+from gedbd.retrieval.report_ranking import report_scorer
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES
+from gedbd.retrieval.report_ranking.report_scorer import ReportText, SecondStage, pair_columns
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.retrieval.feature_ranker import FeatureRanker, RankingModel, ranker_text, read_ranker
-from gedbd.retrieval.reports.candidate_features import FEATURES, RELATIVE, relative
+from gedbd.retrieval.report_ranking.candidate_features import FEATURES, RELATIVE, relative
 
 SIZE = 64
 SEEN = "the default ranker was trained on this tracker and knows its duplicates"
@@ -113,7 +113,7 @@ def with_base(features: np.ndarray, base: ReportRanker | None) -> np.ndarray:
 
 def default_ranker() -> ReportRanker:
     """The ranker for trackers without duplicates of their own to learn from, see ``default_ranker.md``."""
-    text = (package_files("gedbd.retrieval.reports") / DEFAULT).read_text(encoding="utf-8")
+    text = (package_files("gedbd.retrieval.report_ranking") / DEFAULT).read_text(encoding="utf-8")
     return ReportRanker.from_text(text)
 
 

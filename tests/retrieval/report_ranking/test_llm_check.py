@@ -10,8 +10,8 @@ import pytest
 from chat_server import KEY, Endpoint, endpoint, refused, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.reports.llm_check import LlmCheck, read_number, read_score
-from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
+from gedbd.retrieval.report_ranking.llm_check import LlmCheck, read_number, read_score
+from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
 
 QUERY = ReportText("Crash on start", "It crashes.")
 CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10, 20, 30, 40)]

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from gedbd.corpora.corpus import PARTS, TRAIN, VAL
-from gedbd.retrieval.reports.report_ranker import SEEN, default_ranker
-from gedbd.retrieval.reports.report_training import RankerOptions, Replayed, ReportHistory, fit_ranker
+from gedbd.retrieval.report_ranking.report_ranker import SEEN, default_ranker
+from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, ReportHistory, fit_ranker
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 

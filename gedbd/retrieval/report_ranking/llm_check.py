@@ -21,7 +21,7 @@ from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, optional_fie
 from gedbd.io.console import item_progress
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile
-from gedbd.retrieval.reports.report_scorer import RankedList, ReportText
+from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
 
 ANSWERS = ("number", "yes_no")
 TASK = (
