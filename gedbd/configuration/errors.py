@@ -36,6 +36,18 @@ CURES = {
 }
 EXAMPLES = {"dataset.path": "bugs.csv", "text.captions": "captions.csv", "tracker.base_url": "https://bugs.example.org"}
 TEMPORARY = "TMPDIR"  # the environment variable
+# Words of the papers and of other programs, and the options that they mean.
+FULL_NAMES = {
+    "batch": "batch_size",
+    "d": "graph.pca_dim",
+    "epochs": "trainer.max_epochs",
+    "gpus": "trainer.devices",
+    "lambda": "fusion.lambda_text",
+    "lr": "optimizer.lr",
+    "margin": "loss.margin",
+    "model": "encoder",  # or encoder.model
+    "pca": "graph.pca_dim",
+}
 # Words that users write to switch a group off, and what to write instead.
 NO_CHOICE = ("none", "null", "false", "off")
 SWITCH_OFF_HINTS = {
@@ -209,7 +221,7 @@ def _switched_off_group(words: Sequence[str]) -> str | None:
 
 
 def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> str:
-    """The message for an unknown option; it suggests one with the same last name, or the most similar one."""
+    """The message for an unknown option; it suggests one of ``FULL_NAMES``, of the same last name, or a similar one."""
     if option in names:  # the names are those of the default choices
         group = option.partition(".")[0]
         chosen = next((word for word in words if word.startswith(f"{group}=")), f"the chosen {group}")
@@ -219,7 +231,8 @@ def _unknown_option(option: str, words: Sequence[str], names: Sequence[str]) -> 
         return unknown_trainer_option(typed, names)
     last = option.rpartition(".")[2]  # max_epochs may be a part of trainer.max_epochs
     same = [name for name in names if name.rpartition(".")[2] == last]
-    near = same or get_close_matches(option, names, n=1)
+    meant = [FULL_NAMES[option]] if FULL_NAMES.get(option) in names else []
+    near = meant or same or get_close_matches(option, names, n=1)
     hint = f": did you mean {near[0]}?" if near else ": --help lists all options"
     section, _, within = option.partition(".")
     can_add = within and any(name.startswith(f"{section}.") for name in names)

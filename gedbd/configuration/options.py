@@ -26,7 +26,7 @@ from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.command_words import SEARCHPATH, option_of
-from gedbd.configuration.errors import composition_line, os_error_line
+from gedbd.configuration.errors import FULL_NAMES, composition_line, os_error_line
 from gedbd.configuration.help import first_example
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.io.files import CONF_DIR, IN_PACKAGE, corpus_name
@@ -192,7 +192,9 @@ def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
         added = {option_of(word).partition(".")[0] for word in words if word.startswith("+")}
         unused = sorted(name for name in added if name in cfg and name not in defaults)
         if unused:
-            raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: leave it out")
+            meant = FULL_NAMES.get(unused[0])
+            cure = f"did you mean {meant}?" if meant in _names(config_name) else "leave it out"
+            raise ValueError(f"+{unused[0]}: this command does not use the section {unused[0]}: {cure}")
     if len(choices) < len(words):
         check_types(cfg, _defaults(config_name, choices))
     check_values(cfg)
