@@ -48,7 +48,8 @@ def read_published(package: str, *items: str) -> pd.DataFrame:
     Args:
         package: The package whose ``published.csv`` is read: one row per number, with ``item`` (the table), ``corpus``,
             ``method``, ``name`` (as the paper calls it), ``condition`` (an epoch, or what is ranked), ``metric``,
-            ``value`` and ``source``.
+            ``value`` and ``source``. An optional ``remark``, the same for all numbers of a row, says what is wrong
+            with them or what the paper tested.
         items: Names of tables and figures.
 
     Returns:
@@ -57,9 +58,11 @@ def read_published(package: str, *items: str) -> pd.DataFrame:
     """
     table = read_csv(locate(f"pkg://gedbd.{package}/published.csv"), "value")
     rows: dict[tuple[Any, ...], Row] = {}
-    table = table[table["item"].isin(items)].astype({"condition": object}).fillna({"condition": ""})
+    words = [str(name) for name in table.columns if name not in ("metric", "value")]
+    table = table[table["item"].isin(items)].astype({name: object for name in words})
+    table[words] = table[words].fillna("")
     for number in table.to_dict("records"):
-        key_columns = {str(name): number[name] for name in (*KEYS, "name", "source")}
+        key_columns = {name: number[name] for name in words}
         key = tuple(key_columns[name] for name in KEYS)
         rows.setdefault(key, key_columns)[number["metric"]] = number["value"]
     return pd.DataFrame(list(rows.values()))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from scipy.stats import mannwhitneyu
 
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import SCHEMA, Run
@@ -16,10 +17,10 @@ READER = "gedbd.questions.stackexchange.reader.read_stackexchange"
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Path:
-    """A sweep of two baselines; the first finds the original at rank 2 among candidates, at 40 among all."""
-    for number, (name, ranks) in enumerate(
-        {"bm25": {"candidate_sets": 2, "earlier": 40}, "own": {"earlier": 1}}.items()
-    ):
+    """A sweep of four baselines; the first finds the original at rank 2 among candidates, at 40 among all."""
+    ranked = {"bm25": {"candidate_sets": 2, "earlier": 40}, "own": {"earlier": 1}}
+    ranked |= {"te": {"candidate_sets": 1}, "te_network": {"candidate_sets": 4}}
+    for number, (name, ranks) in enumerate(ranked.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
         config = {
@@ -49,8 +50,7 @@ def sweep(tmp_path: Path) -> Path:
 
 
 def test_runs_stand_beside_the_paper_and_its_other_methods_follow(sweep):
-    runs = [Run(sweep / "0"), Run(sweep / "1")]
-    table = table4(group_settings(runs))
+    table = table4(group_settings([Run(sweep / str(number)) for number in range(4)]))
     assert table["ranked"].tolist() == ["candidate sets"] * 14 + ["all earlier"] * 2
     assert table["model"].tolist()[0] == "bm25"
     assert table["model"].tolist()[-2:] == ["bm25", "own"]
@@ -60,7 +60,10 @@ def test_runs_stand_beside_the_paper_and_its_other_methods_follow(sweep):
     among_all = table.iloc[14][["mrr", "rr@10", "rr@50"]]
     assert among_all.tolist() == pytest.approx([100 * 0.75 / 40, 0, 75])
     assert table.loc[table["ranked"] == "all earlier", "paper mrr"].isna().all()
-    assert table.loc[1:13, "mrr"].isna().all()
+    assert table.loc[3:13, "mrr"].isna().all()
+    expected = mannwhitneyu([1, 1, 1, 0], [0.25, 0.25, 0.25, 0], method="asymptotic").pvalue
+    assert table["p against text alone"].dropna().tolist() == pytest.approx([expected])
+    assert table.loc[table["p against text alone"].notna(), "model"].tolist() == ["te_network"]
 
 
 def test_the_page_says_what_the_encoder_has_seen_and_that_the_data_differ(sweep, capsys):
@@ -68,7 +71,7 @@ def test_the_page_says_what_the_encoder_has_seen_and_that_the_data_differ(sweep,
     page = (sweep / "table4.md").read_text()
     assert "has very likely seen duplicate questions of this corpus" in page
     assert "cs is not the paper's data" in page
-    assert "| TE + network |" in page
+    assert "| InferSent |" in page
     assert len(pd.read_csv(sweep / "table4.csv")) == 16
     assert "table4.md" in capsys.readouterr().out
 

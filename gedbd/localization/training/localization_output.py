@@ -66,8 +66,6 @@ CURVES = {"loss": {"train": "train/loss", "val": "val/loss"}, "MRR on validation
 PUBLISHED_UNITS = {"commit": "commits", "file": "commits, by their best file", "hunk": "commits, by their best hunk"}
 # P@k of the authors' code is R_cap@k, see ``query_metrics``.
 PUBLISHED_METRICS = {"mrr": "mrr", "map": "map", "p@1": "r_cap@1", "p@3": "r_cap@3", "p@5": "r_cap@5"}
-IMPOSSIBLE = "impossible: P@1 is above MRR"
-INCOMPLETE = "partly illegible in our copy"
 REMARK = (
     "All rows rank commits: those of files and hunks by the best file or hunk of a commit, as the authors' code does."
     " P@k is the number of inducing commits among the first k, divided by k or, if that is smaller, by the number of"
@@ -186,17 +184,10 @@ def beside_published(table: pd.DataFrame, name: str) -> pd.DataFrame:
     values = {metric: commits[ours] for metric, ours in PUBLISHED_METRICS.items()}
     units = commits["method"].map(encoded_unit)
     measured = commits[["method"]].assign(unit=units, source="here", remark="", **values)
-    combined = pd.concat([published.assign(remark=published_remarks(published)), measured], ignore_index=True)
+    combined = pd.concat([published, measured], ignore_index=True)
     combined = combined.sort_values("unit", key=lambda units: units.map(list(PUBLISHED_UNITS).index), kind="stable")
     combined = combined.assign(ranked=combined["unit"].map(PUBLISHED_UNITS))
     return combined[["ranked", "method", "source", *PUBLISHED_METRICS, "remark"]].reset_index(drop=True)
-
-
-def published_remarks(published: pd.DataFrame) -> np.ndarray:
-    """Remarks on errors of published rows, ``(N,)``; empty for most."""
-    incomplete = published[list(PUBLISHED_METRICS)].isna().any(axis=1)
-    remarks = np.where(published["p@1"] > published["mrr"], IMPOSSIBLE, "")
-    return np.where(incomplete, INCOMPLETE, remarks)
 
 
 FOLDER = "pretraining"
@@ -279,7 +270,6 @@ def table3(runs: Sequence[Path]) -> pd.DataFrame:
         row = {"project": run.corpus, "pretraining": run.config.task.pretraining.row}
         measured.append(row | {metric: results[ours] for metric, ours in PUBLISHED_METRICS.items()})
     published = read_published("localization", "table3").rename(columns={"corpus": "project", "method": "pretraining"})
-    published = published.assign(remark=published_remarks(published))
     table = pd.concat([pd.DataFrame(measured).assign(source="here", remark=""), published], ignore_index=True)
     table = table.assign(pretraining=table["pretraining"].map(lambda row: ROWS.get(row, row)))
     return table[["project", "pretraining", "source", *PUBLISHED_METRICS, "remark"]]

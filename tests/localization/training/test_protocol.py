@@ -9,6 +9,7 @@ from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import GRANULARITIES
 from gedbd.corpora.relevance import Links
+from gedbd.experiments.published import read_published
 from gedbd.localization.training.compared_methods import (
     BestPart,
     EarlierBugs,
@@ -207,6 +208,8 @@ def test_published_rows_stand_beside_commits_ranked_by_the_same_unit():
     assert here[["p@1", "p@3", "p@5"]].to_numpy().tolist() == [[0.4, 0.5, 0.6]] * 2
     published = table[table["source"] != "here"].groupby("source").size()
     assert published.to_dict() == {"Table 2": 15, "Table 4": 4}
+    every = read_published("localization", "table2", "table3", "table4")
+    assert (every["remark"].str.startswith("impossible") == (every["p@1"] > every["mrr"])).all()
     remarks = table[table["remark"] != ""].set_index(["ranked", "method"])["remark"].to_dict()
     assert remarks == {
         ("commits", "unixcoder"): "impossible: P@1 is above MRR",
