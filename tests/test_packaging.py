@@ -1,5 +1,6 @@
 """What is shipped: the wheel, the container's description, the workflows and the forms for issues."""
 
+import ast
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from io import BytesIO
 from pathlib import Path
 
@@ -67,6 +68,26 @@ def test_extras_name_extras_that_exist():
         for need in needs:
             inner = re.fullmatch(r"gedbd\[(.*)\]", need)
             assert inner is None or set(inner[1].split(",")) <= set(extras)
+
+
+def test_make_install_has_what_the_package_imports_at_the_top_of_its_files():
+    extras = PROJECT["optional-dependencies"]
+    (chosen,) = extras["commands"]
+    needs = [*PROJECT["dependencies"], *(need for name in chosen[6:-1].split(",") for need in extras[name])]
+    installed = {re.match(r"[\w.-]+", need)[0].replace("_", "-").lower() for need in needs}
+    installed |= {"anyio", "starlette", "tokenizers"}  # by way of others: fastapi, transformers
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "gedbd").rglob("*.py")]
+    statements = [statement for tree in trees for statement in tree.body]
+    names = {name.name for node in statements if isinstance(node, ast.Import) for name in node.names}
+    names |= {str(node.module) for node in statements if isinstance(node, ast.ImportFrom)}
+    names = {name.partition(".")[0] for name in names}
+    owners = packages_distributions()
+    missing = {
+        name
+        for name in names - sys.stdlib_module_names - {"gedbd", "hydra_plugins"}
+        if not {owner.replace("_", "-").lower() for owner in owners[name]} & installed
+    }
+    assert not missing
 
 
 @pytest.mark.slow

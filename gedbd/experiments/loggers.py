@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,16 +13,6 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
-from wandb_workspaces.reports.v2.interface import (
-    BarPlot,
-    Config,
-    LinePlot,
-    PanelTypes,
-    ParallelCoordinatesPlot,
-    ParallelCoordinatesPlotColumn,
-    SummaryMetric,
-)
-from wandb_workspaces.workspaces import Section, SectionLayoutSettings, Workspace, WorkspaceSettings
 
 from gedbd.configuration.allowed_targets import check_plain
 from gedbd.configuration.command_words import option_of
@@ -38,16 +28,6 @@ NOT_IN_NAME = ("logger", "ckpt_path", "seeds", "data_dir", "cache_dir")  # optio
 # Modules by class of a Lightning logger, which needs one of them.
 PACKAGES = {"TensorBoardLogger": ("tensorboardX", "tensorboard"), "MLFlowLogger": ("mlflow",)}
 INTERRUPTED = 255  # the exit code that W&B itself reports after Ctrl-C
-TEMPLATE = Path(__file__).with_name("wandb_sweep.yaml")
-BY_EPOCH = {
-    "Loss": ["train/loss", "val/loss"],
-    "F1": ["train/f1", "val/f1"],
-    "RR@10": ["val/rr@10"],
-    "Average precision": ["val/average_precision"],
-}
-SETTINGS = {"fusion.lambda_text": "lambda", "loss.margin": "margin", "graph.pca_dim": "d"}
-SELECTION_METRICS = ["val/average_precision", "val/f1", "val/rr@10"]  # settings are chosen on validation, never on test
-TEST_METRICS = {"F1": "test/f1", "RR@10": "test/rr@10"}
 
 
 def check_loggers(loggers: DictConfig | None) -> None:
@@ -138,7 +118,7 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
     hyperparameters = {str(key): value for key, value in options.items()}
     loggers: list[Logger] = []
     with ExitStack() as opened:
-        for name, settings in (cfg.logger or {}).items():
+        for name, settings in (hyperparameters["logger"] or {}).items():
             if settings is None:
                 continue
             if _is_wandb(settings):
@@ -148,14 +128,14 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
                 folder_option = {"save_dir": str(folder)} if settings.get("save_dir", "") is None else {}
                 logger = instantiate(settings, **folder_option)
             if not isinstance(logger, Logger):
-                raise ValueError(f"logger.{name}._target_={settings._target_} is no logger of Lightning")
+                raise ValueError(f"logger.{name}._target_={settings['_target_']} is no logger of Lightning")
             logger.log_hyperparams(hyperparameters)
             loggers.append(logger)
         yield loggers
 
 
 @contextmanager
-def _wandb_run(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
+def _wandb_run(options: dict[str, Any], folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
     """Opens a new W&B run, or resumes that of the folder, which keeps its id; it ends with the block."""
     values = labels | {"save_dir": str(folder)}
     stored = folder / WANDB_FILE
@@ -163,11 +143,14 @@ def _wandb_run(logger: DictConfig, folder: Path, labels: dict[str, Any], resumed
         values |= read_stored(stored)
     if wandb.setup().settings.sweep_id:
         values["id"] = None  # the agent of a W&B sweep sets the id
-    given = {key: value for key, value in values.items() if not logger.get(key)}
-    if logger.get("offline"):
-        given["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
+    options = dict(options)
+    if not options.pop("upload_titles", False):  # titles are printed too
+        options["settings"] = {"console": "off"} | (options.get("settings") or {})
+    options |= {key: value for key, value in values.items() if not options.get(key)}
+    if options.get("offline"):
+        options["mode"] = "offline"  # Lightning sets WANDB_MODE, which W&B has read by now
     try:
-        made: WandbLogger = instantiate(logger, **given)
+        made: WandbLogger = instantiate(options, _convert_="all")
         if is_first():
             folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -199,59 +182,5 @@ def read_stored(path: Path) -> dict[str, str | None]:
     return values
 
 
-def _is_wandb(logger: DictConfig) -> bool:
+def _is_wandb(logger: Mapping[str, Any]) -> bool:
     return str(logger.get("_target_")).endswith(".WandbLogger")
-
-
-def make_workspace(entity: str, project: str, name: str) -> Workspace:
-    """Builds the workspace without sending it.
-
-    Returns:
-        Three sections: curves by epoch; parallel coordinates of the weight of the text branch (lambda), the margin and
-        the dimensions of the title vectors (d), with their validation metrics; bars of the test metrics.
-    """
-    curves: list[PanelTypes] = [LinePlot(title=title, x="epoch", y=list(keys)) for title, keys in BY_EPOCH.items()]
-    columns = [ParallelCoordinatesPlotColumn(Config(key), display_name=name) for key, name in SETTINGS.items()]
-    columns += [ParallelCoordinatesPlotColumn(SummaryMetric(key)) for key in SELECTION_METRICS]
-    settings = ParallelCoordinatesPlot(title="lambda, margin and d", columns=columns)
-    bars: list[PanelTypes] = [BarPlot(title=f"Test {title}", metrics=[key]) for title, key in TEST_METRICS.items()]
-    whole_width = SectionLayoutSettings(columns=1, rows=1)
-    return Workspace(
-        entity=entity,
-        project=project,
-        name=name,
-        auto_generate_panels=False,
-        sections=[
-            Section(name="By epoch", panels=curves, is_open=True),
-            Section(name="Settings", panels=[settings], is_open=True, layout_settings=whole_width),
-            Section(name="Test", panels=bars, is_open=True),
-        ],
-        settings=WorkspaceSettings(x_axis="epoch"),
-    )
-
-
-def write_specification(workspace: Workspace, path: Path) -> None:
-    """Writes the workspace as the JSON that W&B stores."""
-    view = workspace._to_model()  # the library has no public function for it
-    content = json.loads(view.model_dump_json(by_alias=True, exclude_none=True))
-    write_text(path, json.dumps(content, indent=2) + "\n")
-
-
-def save_workspace(entity: str | None, project: str, name: str) -> str:
-    """Saves the workspace as a view of a W&B project; returns its address.
-
-    Raises:
-        ValueError: If there is no API key, or W&B refuses.
-    """
-    if not wandb.login(verify=False, prompt=False):
-        raise ValueError("W&B needs an API key: run `wandb login` or set WANDB_API_KEY; out=FILE sends nothing")
-    try:
-        workspace = make_workspace(entity or wandb.Api().default_entity or "", project, name)
-        return str(workspace.save().url)
-    except (wandb.Error, ValueError) as error:
-        raise ValueError(f"entity={entity}, project={project}: {error}; out=FILE sends nothing") from error
-
-
-def write_sweep(project: str, path: Path) -> None:
-    """Writes the sweep's YAML file for a project."""
-    write_text(path, TEMPLATE.read_text().replace("project: gedbd\n", f"project: {project}\n", 1))

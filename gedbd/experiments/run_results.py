@@ -39,6 +39,7 @@ from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.ranking_tasks import EARLIER, file_suffix
 
 CLASSES = ("other pair", "duplicate")
+TITLE_COLUMNS = ["title", "title_1", "title_2"]
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
     "id_1",
@@ -181,13 +182,17 @@ def first_row(tables: dict[str, pd.DataFrame], part: str) -> dict[str, float]:
 def log_files(
     loggers: Iterable[Logger], folder: Path, tables: Mapping[str, pd.DataFrame], figures: Iterable[str]
 ) -> None:
-    """Logs tables, and figures of the run folder by name, to Weights & Biases."""
+    """Logs tables, and figures of the run folder by name, to Weights & Biases; titles only with ``upload_titles``."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             for name in figures:
                 logger.log_image(f"figures/{name}", [str(folder / "figures" / f"{name}.png")])
+            options = logger.experiment.config.get("logger")  # as ``open_loggers`` logged them
+            sections = options.values() if isinstance(options, dict) else ()
+            titles = any(isinstance(section, dict) and section.get("upload_titles") for section in sections)
             for name, table in tables.items():
-                readable = table.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
+                shown = table if titles else table.drop(columns=TITLE_COLUMNS, errors="ignore")
+                readable = shown.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
                 logger.log_table(name, dataframe=readable)
 
 

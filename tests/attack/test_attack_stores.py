@@ -21,7 +21,7 @@ import gedbd.commands.serve
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.encoders.caches import cached_vectors
-from gedbd.experiments.loggers import write_sweep
+from gedbd.experiments.wandb_workspace import write_sweep
 from gedbd.io import sqlite_file
 from gedbd.io.files import replacing, write_text
 from gedbd.io.sqlite_file import StoreUnavailable

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import wandb
 from offline_runs import offline_runs
@@ -80,6 +81,18 @@ def test_a_run_that_is_resumed_keeps_its_id_name_and_group(run):
     assert [row["epoch"] for row in second.rows if "val/f1" in row] == [1]
     run(gedbd.train, *options, "hydra.run.dir=mine")  # another training in the folder of a finished one
     assert offline_runs(Path("mine"))[-1].id != first.id
+
+
+@pytest.mark.parametrize("titles", [False, True])
+def test_titles_are_uploaded_only_if_an_option_says_so(run, titles):
+    given = ["logger.wandb.upload_titles=true"] if titles else []
+    run(gedbd.commands.baseline, "name=constant", "dataset=demo", "logger=wandb", "hydra.run.dir=mine", *given)
+    examples = pd.read_csv("mine/examples.csv")
+    written = b"".join(path.read_bytes() for path in Path("mine/wandb").rglob("*") if path.is_file())
+    found = [title.encode() in written for title in (*examples["title_1"], *examples["title_2"])]
+    assert len(found) == 24
+    assert set(found) == {titles}
+    assert b'"id_1"' in written
 
 
 def test_a_training_that_fails_is_a_failed_run(run):

@@ -83,8 +83,20 @@ def test_the_sweep_is_a_training_with_its_options(dashboard, tmp_path):
     assert cfg.monitor == sweep["metric"]["name"]
 
 
-def test_a_missing_key_is_told(dashboard, monkeypatch, tmp_path):
+def test_a_missing_key_or_package_is_told_in_one_line(dashboard, monkeypatch, tmp_path):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    with pytest.raises(SystemExit, match="W&B needs an API key"):
+    with pytest.raises(SystemExit, match=r"W&B needs an API key: [^\n]*; out=FILE sends nothing$"):
         dashboard("project=mine")
+    monkeypatch.setattr("gedbd.commands.dashboard.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"^error: dashboard: wandb-workspaces is not installed: pip install"):
+        dashboard("out=dashboard.json")
+
+
+@pytest.mark.slow  # W&B tries for 20 seconds
+def test_a_server_that_does_not_answer_is_told_in_one_line(dashboard, monkeypatch, capsys):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    with pytest.raises(SystemExit, match=r"^error: entity=me, project=mine: [^\n]*; out=FILE sends nothing$"):
+        dashboard("project=mine", "entity=me")
+    assert capsys.readouterr() == ("", "")
