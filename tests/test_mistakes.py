@@ -72,6 +72,7 @@ def refuse(tmp_path, monkeypatch, capsys):
             "key is no option=value: if it is a part of the value before it, write 'dataset.columns.id=Issue key' in",
         ),
         ("train", "ranking.parts=[val", "ranking.parts=[val cannot be parsed as option=value: close all brackets"),
+        ("train", "encoder=tiny ranking.parts=[test] monitor=val/mrr", "monitor=val/mrr is not logged: choose one of"),
         ("train", "optimizer.lr=1,2", "optimizer.lr=1,2 has several values: add -m to run each of them"),
         (
             "baseline",

@@ -22,6 +22,7 @@ from gedbd.experiments.prepare import PreparedData, prepare_data, set_matmul_pre
 from gedbd.experiments.retrieval_system import spread, trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, EvaluationResult, TrainingSetup
+from gedbd.experiments.validation_ranking import leave_out_costly_ranking
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import Loss, check_labels
 from gedbd.sampling.batches import Batches
@@ -96,6 +97,7 @@ class DuplicatesTask:
             branch.adjacency if branch else None,
         )
         data.title_graph = graph
+        leave_out_costly_ranking(cfg, data, console)
         encode_untrained(data, texts, encoder, branch, everything=cfg.ranking.ranker)
         if cfg.ranking.ranker and data.frozen is not None:
             from gedbd.retrieval.report_ranking.report_training import RankerOnTop

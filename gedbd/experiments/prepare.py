@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
 MATMUL_PRECISIONS = ("highest", "high", "medium")
+AUTO = "auto"  # of ranking.parts: test, and validation unless a training finds that it costs too much
 
 
 class PreparedData(NamedTuple):
@@ -82,7 +83,8 @@ def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
     pairs, pair_warnings = sampler.sample(corpus, split, observed)
     check_ranking(cfg.ranking)
     finders = {str(name): instantiate(finder) for name, finder in cfg.ranking.protocols.items()}
-    queries, ranking_warnings = ranking_queries(corpus, parts, cfg.ranking.parts, finders, tuple(cfg.ranking.top_k))
+    ranked = ["val", "test"] if cfg.ranking.parts == AUTO else cfg.ranking.parts
+    queries, ranking_warnings = ranking_queries(corpus, parts, ranked, finders, tuple(cfg.ranking.top_k))
     warnings = (*corpus.warnings, *pair_warnings, *ranking_warnings)
     return PreparedData(corpus, parts, observed, pairs, queries, warnings)
 
@@ -107,7 +109,9 @@ def encode_corpus(cfg: DictConfig, corpus: Corpus, weights: Path | None) -> Enco
 
 def check_ranking(ranking: DictConfig) -> None:
     """Raises ValueError if a split, a protocol or a rank of the section ``ranking`` is invalid."""
-    unknown = [name for name in ranking.parts if name not in PARTS]
+    if ranking.parts != AUTO and not OmegaConf.is_list(ranking.parts):
+        raise ValueError(f"ranking.parts={ranking.parts} must be {AUTO} or a list, such as [val,test]")
+    unknown = [name for name in ranking.parts if ranking.parts != AUTO and name not in PARTS]
     if unknown:
         raise ValueError(f"ranking.parts={list(ranking.parts)}: {unknown[0]} is unknown: choose {', '.join(PARTS)}")
     protocols = ranking.protocols

@@ -40,7 +40,7 @@ from gedbd.experiments.callbacks import (
 )
 from gedbd.experiments.distributed import all_end_together, is_first, waiting_lines
 from gedbd.experiments.loggers import open_loggers
-from gedbd.experiments.prepare import check_ranking
+from gedbd.experiments.prepare import AUTO, check_ranking
 from gedbd.experiments.resuming import (
     TerminationHandler,
     check_continues,
@@ -245,7 +245,8 @@ def train_system(
         ranker_metrics = METRICS
     # Checked before the data is read, and again once it is known which protocols rank.
     may_log_more = bool(objects.callbacks) or may_be_own(cfg)
-    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, cfg.ranking.protocols), *ranker_metrics), may_log_more)
+    protocols = cfg.ranking.protocols if cfg.ranking.parts == AUTO or "val" in cfg.ranking.parts else ()
+    check_monitor(cfg.monitor, (*metric_names(cfg.ranking.top_k, protocols), *ranker_metrics), may_log_more)
     callbacks = [*training_callbacks(cfg, folder, console), *objects.callbacks]
     if cfg.task.get("refit"):
         check_last_training(configured_callbacks(cfg.callbacks, folder))

@@ -52,6 +52,7 @@ def test_a_pool_ranks_later_reports_and_other_protocols_do_not():
     ("changed", "message"),
     [
         ({"parts": ["dev"]}, r"ranking.parts=\['dev'\]: dev is unknown: choose train, val, test"),
+        ({"parts": "test"}, r"ranking.parts=test must be auto or a list, such as \[val,test\]"),
         ({"protocols": ["earlier"]}, "must name a _target_ for each protocol: choose protocol=..."),
         ({"protocols": {"earlier": {"window_days": 3}}}, "must name a _target_ for each protocol"),
         ({"top_k": [5, 1]}, r"ranking.top_k=\[5, 1\] must be one or more whole numbers"),
@@ -59,6 +60,7 @@ def test_a_pool_ranks_later_reports_and_other_protocols_do_not():
 )
 def test_an_invalid_section_is_refused(changed, message):
     check_ranking(OmegaConf.create(VALID))
+    check_ranking(OmegaConf.create(VALID | {"parts": "auto"}))
     with pytest.raises(ValueError, match=message):
         check_ranking(OmegaConf.create(VALID | changed))
 
