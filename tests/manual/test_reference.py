@@ -96,6 +96,32 @@ def test_all_options_are_on_the_pages():
             assert names & page, option.name
 
 
+def first_column(page: str) -> set[str]:
+    """What is written as code in the first cells of the tables of a page."""
+    rows = re.findall(r"^\|([^|\n]*)\|", (ROOT / "docs" / page).read_text(), flags=re.MULTILINE)
+    return {name for row in rows for name in named(row)}
+
+
+@pytest.mark.parametrize(("group", "page"), [("dataset", "reference/datasets.md"), ("loss", "guides/training.md")])
+def test_every_dataset_and_loss_has_a_row(group, page):
+    expected = {path.stem for path in (CONF / group).glob("*.yaml")}
+    assert expected <= first_column(page)
+    if group == "dataset":
+        assert first_column(page) - {"dataset="} == expected
+
+
+def test_all_that_leaves_is_listed():
+    listed = " ".join(first_column("security.md"))
+    address = re.compile(r"^ *(base_url|api_url|address|store|tracking_uri|entity): ", re.MULTILINE)
+    sending = {path: address.search(path.read_text()) for path in CONF.rglob("*.yaml")}
+    found = {path.relative_to(CONF).with_suffix("").as_posix(): match[1] for path, match in sending.items() if match}
+    assert {"logger/wandb", "llm/openai", "captioner/openai", "tracker/jira", "backend/ray", "index"} <= set(found)
+    for file, option in found.items():
+        group, _, name = file.rpartition("/")
+        if group != "dataset" and (group, option) != ("", "entity"):  # gedbd download; of gedbd dashboard
+            assert {f"{group}={name}", name, f"{option}=postgresql://..."} & set(re.split(r"[ ,]+", listed)), file
+
+
 def test_all_commands_are_on_their_page():
     page = commands_page()
     for command in command_names():
