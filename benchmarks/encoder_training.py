@@ -20,11 +20,11 @@ from measure import peak_mb
 from prepared_data import configuration
 from rich.console import Console
 
-from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import Batch, BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import mean_interval
-from gedbd.experiments.retrieval_system import spread
+from gedbd.experiments.retrieval_module import spread
 from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console
 from gedbd.retrieval.ranking_tasks import per_query, rank
@@ -41,18 +41,18 @@ SETTINGS = [
 METRICS = {"rr@10": "RR@10", "mrr": "MRR"}
 
 
-def prepared(options: list[str]) -> tuple[DuplicateDataModule, DuplicateSystem]:
+def prepared(options: list[str]) -> tuple[BugReports, DuplicateDetector]:
     """Data with the vectors of the untrained encoder for validation, and the model."""
     setup = DuplicatesTask().build(configuration(*SETTINGS, *options), Console(stderr=True), ("val",))
-    assert isinstance(setup.data, DuplicateDataModule)
-    assert isinstance(setup.system, DuplicateSystem)
+    assert isinstance(setup.data, BugReports)
+    assert isinstance(setup.system, DuplicateDetector)
     setup.system.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     setup.system.trainer.datamodule = setup.data
     setup.system.log = lambda *_, **__: None
     return setup.data, setup.system
 
 
-def train(data: DuplicateDataModule, system: DuplicateSystem, steps: list[int]) -> Iterator[tuple[int, float, float]]:
+def train(data: BugReports, system: DuplicateDetector, steps: list[int]) -> Iterator[tuple[int, float, float]]:
     """Trains, and stops at each number of steps with the seconds so far: by the clock, and of processor time."""
     loader = data.train_dataloader()
     batches: Iterator[Batch] = (batch for epoch in cycle([loader]) for batch in epoch)
@@ -74,7 +74,7 @@ def train(data: DuplicateDataModule, system: DuplicateSystem, steps: list[int]) 
             return
 
 
-def encoded(data: DuplicateDataModule, system: DuplicateSystem) -> tuple[np.ndarray, np.ndarray]:
+def encoded(data: BugReports, system: DuplicateDetector) -> tuple[np.ndarray, np.ndarray]:
     """Rows and unit vectors of the validation part."""
     rows, vectors = [], []
     system.eval()
@@ -86,7 +86,7 @@ def encoded(data: DuplicateDataModule, system: DuplicateSystem) -> tuple[np.ndar
     return torch.cat(rows).numpy(), torch.cat(vectors).numpy()
 
 
-def ranked(data: DuplicateDataModule, rows: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
+def ranked(data: BugReports, rows: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
     """The metrics of every query."""
     (task,) = data.queries["val"].values()
     queries = rank(task, spread(rows, vectors, len(data.corpus))).queries

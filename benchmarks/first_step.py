@@ -17,9 +17,9 @@ def main() -> None:
     from measure import peak_mb
 
     with gc_paused():  # as the command imports it
-        from gedbd.duplicates.duplicate_system import DuplicateSystem
+        from gedbd.duplicates.duplicate_detector import DuplicateDetector
 
-    whole = DuplicateSystem.training_step
+    whole = DuplicateDetector.training_step
     reached: list[float] = []
 
     def step(self, batch, batch_idx):  # type: ignore[no-untyped-def]
@@ -29,7 +29,7 @@ def main() -> None:
             os._exit(0)
         return whole(self, batch, batch_idx)
 
-    DuplicateSystem.training_step = step
+    DuplicateDetector.training_step = step
     gedbd.train.main()
     # A small corpus has fewer steps.
     print(reached[0] - began, peak_mb(), flush=True)

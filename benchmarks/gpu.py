@@ -14,12 +14,14 @@ from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch, WeightedSum
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.experiments.optimizers import adamw, constant
+from gedbd.experiments.prepare import PreparedData
 from gedbd.losses import CosineEmbeddingLoss
 from gedbd.sampling.group_batches import GroupBatches
 from gedbd.text.tokens import TokenTable
@@ -53,7 +55,7 @@ def main() -> list[Row]:
 
 def assembled(
     lengths: np.ndarray, group: np.ndarray, batch_size: int, device: str
-) -> tuple[DuplicateDataModule, DuplicateSystem]:
+) -> tuple[BugReports, DuplicateDetector]:
     """Random text of given lengths in given groups, and an untrained BERT base with the dense graph."""
     torch.manual_seed(0)
     count = len(lengths)
@@ -67,13 +69,19 @@ def assembled(
     batches = GroupBatches(batch_size, 0, 0.0, ratio, 0.0, 1)
     graph = DenseAdjacency(normalize(torch.randn(count, 10), dim=1), torch.ones(count, dtype=torch.bool))
     pairs = pd.DataFrame({"earlier": [], "later": [], "label": [], "part": []})
-    data = DuplicateDataModule(corpus, tokens, np.zeros(count, dtype=np.int8), pairs, batches)
-    encoder = TextEncoder(BertModel(BertConfig(), add_pooling_layer=False), "cls", DIM)
-    branch = GraphBranch(graph, count, DIM, "text")
-    optimizer = partial(adamw, lr=2e-5, head_lr=1e-4, weight_decay=0.01, fused=True)
-    scheduler = partial(constant, warmup_steps=0)
-    loss = CosineEmbeddingLoss(0.5)
-    system = DuplicateSystem(encoder, branch, WeightedSum(0.5), loss, optimizer, scheduler, 0).to(device)
+    prepared = PreparedData(corpus, np.zeros(count, dtype=np.int8), corpus.group, pairs, {})
+    data = BugReports(prepared, batches=batches)
+    data.tokens = tokens
+    bert = TextEncoder(BertModel(BertConfig(), add_pooling_layer=False), "cls", DIM)
+    system = DuplicateDetector(
+        LoadedEncoder(bert, tokenizer=None, max_tokens=max(LENGTHS)),
+        fusion=WeightedSum(0.5),
+        loss=CosineEmbeddingLoss(0.5),
+        optimizer=partial(adamw, lr=2e-5, head_lr=1e-4, weight_decay=0.01, fused=True),
+        scheduler=partial(constant, warmup_steps=0),
+    )
+    system.branch = GraphBranch(graph, count, DIM, "text")
+    system.to(device)
     system.trainer = pl.Trainer(accelerator="auto", logger=False, enable_checkpointing=False)
     system.trainer.datamodule = data
     system.log = lambda *_, **__: None
@@ -81,7 +89,7 @@ def assembled(
     return data, system
 
 
-def _step(system: DuplicateSystem, batch: tuple[torch.Tensor, ...]) -> None:
+def _step(system: DuplicateDetector, batch: tuple[torch.Tensor, ...]) -> None:
     moved = type(batch)(*(value.to(system.device) for value in batch))
     with torch.autocast(system.device.type, dtype=torch.bfloat16):
         loss = system.training_step(moved, 0)
@@ -92,6 +100,6 @@ def _step(system: DuplicateSystem, batch: tuple[torch.Tensor, ...]) -> None:
         torch.cuda.synchronize()
 
 
-def _weights(system: DuplicateSystem) -> int:
+def _weights(system: DuplicateDetector) -> int:
     """Weights that every token meets: those of the layers, not the embeddings."""
     return sum(weight.numel() for weight in system.encoder.backbone.encoder.parameters())

@@ -7,8 +7,8 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.configuration.options import register_resolvers
-from gedbd.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.io.files import CONF_DIR
 
@@ -27,7 +27,7 @@ def configuration(*more: str) -> DictConfig:
         return compose("train", options(*more))
 
 
-def built(*more: str) -> tuple[DuplicateDataModule, DuplicateSystem]:
+def built(*more: str) -> tuple[BugReports, DuplicateDetector]:
     """Data and system, ready for a step."""
     import pytorch_lightning as pl
 

@@ -11,7 +11,7 @@ from paper_loop import PAIRS
 from prepared_data import configuration
 from rich.console import Console
 
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.duplicates_task import DuplicatesTask
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means
 from gedbd.retrieval.ranking_tasks import per_query
@@ -31,7 +31,7 @@ class Shuffled(PairBatches):
         return batches
 
 
-class Keeping(DuplicateSystem):
+class Keeping(DuplicateDetector):
     """Keeps the scores and rankings of validation."""
 
     def validate(self, reports):

@@ -10,8 +10,8 @@ from paper_loop import PAIRS, PaperLoop
 from prepared_data import built, configuration
 from sentence_loop import SentenceLoop
 
-from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import Batch, BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 
 SECTION = "training epoch"
 REPEATS = 5
@@ -20,7 +20,7 @@ REPEATS = 5
 class OurLoop:
     """Steps of the training task itself; counts the tokens of the last one."""
 
-    def __init__(self, data: DuplicateDataModule, system: DuplicateSystem) -> None:
+    def __init__(self, data: BugReports, system: DuplicateDetector) -> None:
         self.system, self.loader = system, data.train_dataloader()
         self.batches: Iterator[Batch] = cycle(self.loader)
         self.optimizer = system.configure_optimizers()["optimizer"]
@@ -83,7 +83,7 @@ def _against(slow: float, name: str, value: float, note: str) -> Row:
     return Row(SECTION, name, value, "s", "the paper's loop", slow / value, note)
 
 
-def _graph_share(system: DuplicateSystem, loop: OurLoop) -> Row:
+def _graph_share(system: DuplicateDetector, loop: OurLoop) -> Row:
     """What the graph branch takes of a step of whole groups."""
     batch = next(loop.batches)
     z = system.encoder(batch.input_ids, batch.attention_mask).detach().requires_grad_()

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "BacktestResult",
+    "BugReports",
     "Corpus",
+    "DuplicateDetector",
     "Encoder",
     "Index",
     "Match",
@@ -35,7 +37,9 @@ __all__ = [
 
 _MODULES = {
     "BacktestResult": "gedbd.api.backtesting",
+    "BugReports": "gedbd.duplicates.bug_reports",
     "Corpus": "gedbd.corpora.corpus",
+    "DuplicateDetector": "gedbd.duplicates.duplicate_detector",
     "Encoder": "gedbd.api.encoder",
     "Index": "gedbd.api.report_index",
     "Match": "gedbd.corpora.bug_report",
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
     from gedbd.api.training import TrainingRun, fit
     from gedbd.corpora.bug_report import Match, Report
     from gedbd.corpora.corpus import Corpus
+    from gedbd.duplicates.bug_reports import BugReports
+    from gedbd.duplicates.duplicate_detector import DuplicateDetector
     from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 

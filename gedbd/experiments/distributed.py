@@ -52,9 +52,13 @@ def gather(module: pl.LightningModule, value: Tensor) -> Tensor:
     return torch.cat([rows[:count] for rows, count in zip(gathered, counts.tolist(), strict=True)])
 
 
-def join(module: pl.LightningModule, batches: list[tuple[Tensor, ...]]) -> list[Tensor]:
-    """Concatenates batches over all processes: of tuples ``(a, b)`` it returns all rows of a and all rows of b."""
-    return [gather(module, torch.cat(values)) for values in zip(*batches, strict=True)]
+def summed(module: pl.LightningModule, values: Tensor) -> Tensor:
+    """The sum of a tensor over all processes; every process calls this."""
+    if module.trainer.world_size == 1:
+        return values
+    gathered = module.all_gather(values)
+    assert isinstance(gathered, Tensor)
+    return gathered.sum(dim=0)
 
 
 def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -> list[str]:

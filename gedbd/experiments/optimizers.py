@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+import pytorch_lightning as pl
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -11,6 +13,19 @@ from torch.optim.lr_scheduler import LambdaLR
 MakeOptimizer = Callable[[list[nn.Parameter], list[nn.Parameter]], Optimizer]
 # Builds the scheduler of an optimizer; the second argument returns the number of steps of the whole run.
 MakeScheduler = Callable[[Optimizer, Callable[[], int]], LambdaLR]
+
+
+def optimization(
+    module: pl.LightningModule,
+    make_optimizer: MakeOptimizer,
+    make_scheduler: MakeScheduler,
+    pretrained: list[nn.Parameter],
+    untrained: list[nn.Parameter],
+) -> dict[str, Any]:
+    """What ``configure_optimizers`` returns: the optimizer, and a scheduler that is advanced after every step."""
+    optimizer = make_optimizer(pretrained, untrained)
+    scheduler = make_scheduler(optimizer, lambda: int(module.trainer.estimated_stepping_batches))
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
 
 def adamw(

@@ -1,4 +1,4 @@
-"""The protocol of training tasks, and base classes of the systems and data that Lightning trains.
+"""The protocol of training tasks, and what the modules and data that Lightning trains share.
 
 ``conf/task`` names the class of each task.
 """
@@ -24,7 +24,6 @@ from torch.utils.data import DataLoader, Dataset
 from gedbd.configuration.command_words import section_of
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.display_names import display_name
-from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
 from gedbd.retrieval.ranking_tasks import Ranking, RankingTask
 
 # The sections of ``conf/train.yaml`` that a training by Lightning reads.
@@ -185,68 +184,23 @@ def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, 
             raise ValueError(f"{unread[section]} does not use the section {section}: leave {word} out")
 
 
-class WholeBatchData(pl.LightningDataModule):
-    """Data sets whose keys are whole batches, so that samplers can distribute batches over processes."""
-
-    @property
-    def world_size(self) -> int:
-        """Number of processes; 1 without a trainer."""
-        return self.trainer.world_size if self.trainer else 1
-
-    @property
-    def rank(self) -> int:
-        """Number of this process."""
-        return self.trainer.global_rank if self.trainer else 0
-
-    def load(self, dataset: Dataset[Any], keys: Iterable[Any]) -> DataLoader[Any]:
-        """A loader of batches, which it does not batch again."""
-        # A GPU copies from pinned memory while it computes.
-        pinned = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
-        return DataLoader(dataset, batch_size=None, sampler=keys, pin_memory=pinned)
+def process_of(data: pl.LightningDataModule) -> tuple[int, int]:
+    """The number of this process, and the number of all that train on the data; 0 and 1 without a trainer."""
+    return (data.trainer.global_rank, data.trainer.world_size) if data.trainer else (0, 1)
 
 
-class TrainingSystem(pl.LightningModule):
-    """A system with the configured optimizer and scheduler, which tests like it validates.
+def batch_loader(data: pl.LightningDataModule, dataset: Dataset[Any], keys: Iterable[Any]) -> DataLoader[Any]:
+    """A loader of a data set whose keys are whole batches, so that samplers can distribute batches over processes."""
+    # A GPU copies from pinned memory while it computes.
+    pinned = data.trainer is not None and data.trainer.strategy.root_device.type == "cuda"
+    return DataLoader(dataset, batch_size=None, sampler=keys, pin_memory=pinned)
 
-    ``seed`` fixes dropout with epoch and batch, so that a resumed run equals an uninterrupted one.
-    """
 
-    def __init__(self, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int) -> None:
-        super().__init__()
-        self.make_optimizer = make_optimizer
-        self.make_scheduler = make_scheduler
-        self.seed = seed
+def fix_dropout(module: pl.LightningModule, seed: int, batch_idx: int) -> None:
+    """Seeds the random numbers of a batch by seed, epoch, batch and process, so that a run can be resumed."""
+    torch.manual_seed(hash((seed, module.current_epoch, batch_idx, module.global_rank)) % 2**63)
 
-    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """Pretrained and other weights that the optimizer changes."""
-        raise NotImplementedError
 
-    def configure_optimizers(self) -> Any:
-        """The optimizer, and its scheduler, which is advanced after every step."""
-        optimizer = self.make_optimizer(*self.trained_weights())
-        scheduler = self.make_scheduler(optimizer, lambda: int(self.trainer.estimated_stepping_batches))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
-
-    def fix_dropout(self, batch_idx: int) -> None:
-        """Seeds the random numbers of a batch by seed, epoch, batch and process."""
-        torch.manual_seed(hash((self.seed, self.current_epoch, batch_idx, self.global_rank)) % 2**63)
-
-    def show_loss(self, loss: Tensor, batch: Any) -> None:
-        """Shows the loss of a batch, which has ``n_id``, in the progress bar."""
-        self.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))
-
-    def summed(self, values: Tensor) -> Tensor:
-        """The sum of a tensor over all processes; every process calls this."""
-        if self.trainer.world_size == 1:
-            return values
-        gathered = self.all_gather(values)
-        assert isinstance(gathered, Tensor)
-        return gathered.sum(dim=0)
-
-    def on_test_epoch_start(self) -> None:
-        """Prepares a test like a validation."""
-        self.on_validation_epoch_start()
-
-    def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Evaluates a batch like a validation."""
-        self.validation_step(batch, batch_idx)
+def show_loss(module: pl.LightningModule, loss: Tensor, batch: Any) -> None:
+    """Shows the loss of a batch, which has ``n_id``, in the progress bar."""
+    module.log("loss", loss, on_step=True, on_epoch=False, prog_bar=True, logger=False, batch_size=len(batch.n_id))

@@ -5,7 +5,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.experiments.prepare import AUTO
-from gedbd.experiments.retrieval_system import RetrievalData
+from gedbd.experiments.retrieval_module import RetrievalDataModule
 from gedbd.io.console import print_detail
 from gedbd.retrieval.ranking_tasks import metric_names
 
@@ -32,7 +32,7 @@ def needs_ranking(cfg: DictConfig) -> bool:
     return bool(cfg.ranking.ranker or watched & ranked)
 
 
-def leave_out_costly_ranking(cfg: DictConfig, data: RetrievalData, console: Console) -> None:
+def leave_out_costly_ranking(cfg: DictConfig, data: RetrievalDataModule, console: Console) -> None:
     """Applies ``ranking.parts=auto``: removes the validation queries from ``data`` if ranking them costs too much.
 
     Prints which splits are ranked and how to choose others. The decision depends on the corpus and on options that a

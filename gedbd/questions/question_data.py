@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from gedbd.corpora.corpus import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
-from gedbd.experiments.retrieval_system import RetrievalData
+from gedbd.experiments.retrieval_module import RetrievalDataModule
+from gedbd.experiments.training_task import batch_loader, process_of
 from gedbd.losses import StepLabels
 from gedbd.questions.question_negatives import Negatives, bucket_negatives, mined_negatives
 from gedbd.questions.question_vectors import Questions
@@ -42,7 +43,7 @@ class QuestionBatch(NamedTuple):
         return StepLabels(self.group, no_pairs, no_pairs[0], self.triplets)
 
 
-class QuestionsDataModule(RetrievalData):
+class QuestionsDataModule(RetrievalDataModule):
     """Pairs of questions for training, and the questions that evaluation needs in one batch.
 
     Args:
@@ -75,7 +76,8 @@ class QuestionsDataModule(RetrievalData):
         evaluated: tuple[str, ...] = ("val", "test"),
         tag_vectors: TagEncoder | None = None,
     ) -> None:
-        super().__init__(pairs, group, parts, queries, evaluated)
+        super().__init__(evaluated)
+        self.hold(pairs, group, parts, queries)
         self.questions = questions
         self.features = torch.from_numpy(questions.features)
         self.frozen = questions.frozen
@@ -94,10 +96,8 @@ class QuestionsDataModule(RetrievalData):
 
     def train_dataloader(self) -> DataLoader[QuestionBatch]:
         """Batches of the training pairs."""
-        return self.load(
-            self._dataset(),
-            TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, self.rank, self.world_size),
-        )
+        keys = TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, *process_of(self))
+        return batch_loader(self, self._dataset(), keys)
 
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that the evaluation of some splits reads: questions of their pairs, their queries and candidates."""
@@ -135,8 +135,8 @@ class QuestionsDataModule(RetrievalData):
 
     def load_rows(self, *parts: str) -> DataLoader[QuestionBatch]:
         """All questions that the evaluation of some splits needs, as one batch."""
-        rows = self.shares(self.needed(*parts))[:, self.rank]
-        return self.load(self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
+        rows = self.shares(self.needed(*parts))[:, process_of(self)[0]]
+        return batch_loader(self, self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
 
     def _dataset(self) -> "QuestionDataset":
         return QuestionDataset(self.features, self.train_group)

@@ -13,14 +13,14 @@ from gedbd.corpora.corpus import TRAIN
 from gedbd.encoders.node2vec import TagEncoder
 from gedbd.evaluation.display_names import FROZEN
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
-from gedbd.experiments.retrieval_system import trained_result
+from gedbd.experiments.retrieval_module import trained_result
 from gedbd.experiments.run_training import train_system
 from gedbd.experiments.training_task import TRAINING_SECTIONS, EvaluationResult, TrainingSetup
 from gedbd.io.console import print_line, silence_library_logs
 from gedbd.losses import check_labels
 from gedbd.questions.question_data import QuestionsDataModule
+from gedbd.questions.question_module import QuestionsModule, check_head, make_head, method_id
 from gedbd.questions.question_negatives import Negatives
-from gedbd.questions.question_system import QuestionsSystem, check_head, make_head, method_id
 from gedbd.questions.question_vectors import Form, TitleBody, read_questions
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
@@ -108,7 +108,7 @@ class QuestionsTask:
         # Other modules may have drawn random numbers; the projection's weights must depend on the seed alone.
         torch.manual_seed(cfg.seed)
         head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
-        system = QuestionsSystem(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler), cfg.seed)
+        system = QuestionsModule(head, loss, instantiate(cfg.optimizer), instantiate(cfg.scheduler), cfg.seed)
         return TrainingSetup(data, system, prepared.corpus, tuple(data.queries.get("val", {})))
 
     def result(self, setup: TrainingSetup) -> EvaluationResult:
@@ -116,7 +116,7 @@ class QuestionsTask:
         data = setup.data
         system = setup.system
         assert isinstance(data, QuestionsDataModule)
-        assert isinstance(system, QuestionsSystem)
+        assert isinstance(system, QuestionsModule)
         scored = pd.concat(system.scores.values())
         earlier = scored["earlier"].to_numpy()
         later = scored["later"].to_numpy()

@@ -10,8 +10,8 @@ from gedbd.corpora.corpus import TRAIN
 from gedbd.experiments.optimizers import adam, constant
 from gedbd.losses import Loss, check_labels
 from gedbd.questions.question_data import QuestionsDataModule
+from gedbd.questions.question_module import QuestionsModule, check_head, make_head
 from gedbd.questions.question_negatives import Negatives
-from gedbd.questions.question_system import QuestionsSystem, check_head, make_head
 from gedbd.questions.question_vectors import read_questions
 from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors, cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
@@ -93,7 +93,7 @@ class TripletScorer(Scorer):
             torch.manual_seed(self.seed)
             head = make_head(self.head, questions.features.shape[1], questions.num_text, self.dim)
             optimizer = partial(adam, lr=self.lr, eps=1e-8, weight_decay=0.0)
-            system = QuestionsSystem(head, self.loss, optimizer, partial(constant, warmup_steps=0), self.seed)
+            system = QuestionsModule(head, self.loss, optimizer, partial(constant, warmup_steps=0), self.seed)
             self._train(system, data)
         self.vectors_ = system.cpu().project(data.features)
 
@@ -101,7 +101,7 @@ class TripletScorer(Scorer):
         """``(B,) -> (B, N)`` cosines."""
         return cosines(self.vectors_, self.vectors_[rows])
 
-    def _train(self, system: QuestionsSystem, data: QuestionsDataModule) -> None:
+    def _train(self, system: QuestionsModule, data: QuestionsDataModule) -> None:
         trainer = pl.Trainer(
             max_epochs=self.epochs,
             accelerator="auto",

@@ -11,8 +11,8 @@ from small_duplicates import COUNT, MAX_TOKENS, assemble, training_step
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-from gedbd.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch
 from gedbd.io.files import CONF_DIR
@@ -29,7 +29,7 @@ BATCHES = {
 LOSSES = {"pairs": CosineEmbeddingLoss(MARGIN), "contrastive": SupervisedContrastiveLoss(TEMPERATURE)}
 
 
-def encode(system: DuplicateSystem, data: DuplicateDataModule, row: int) -> Tensor:
+def encode(system: DuplicateDetector, data: BugReports, row: int) -> Tensor:
     """One text, padded to the most there may be, through Hugging Face's own attention."""
     backbone, ids = system.encoder.backbone, data.tokens.ids[data.tokens.starts[row] : data.tokens.starts[row + 1]]
     padded, mask = torch.full((1, MAX_TOKENS), data.tokens.pad_id), torch.zeros(1, MAX_TOKENS, dtype=torch.long)
@@ -39,7 +39,7 @@ def encode(system: DuplicateSystem, data: DuplicateDataModule, row: int) -> Tens
     return projection.weight @ hidden.mean(dim=0) + projection.bias
 
 
-def naive_vectors(system: DuplicateSystem, data: DuplicateDataModule, step: BatchIndices) -> Callable[[int], Tensor]:
+def naive_vectors(system: DuplicateDetector, data: BugReports, step: BatchIndices) -> Callable[[int], Tensor]:
     """The vector of a report, encoded each time it is asked for."""
     x = None
     if system.branch is not None:

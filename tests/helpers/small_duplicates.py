@@ -10,12 +10,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.duplicate_data import DuplicateDataModule
-from gedbd.duplicates.duplicate_system import DuplicateSystem
+from gedbd.duplicates.bug_reports import BugReports
+from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.graph.adjacency import DenseAdjacency, SparseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly, WeightedSum
+from gedbd.duplicates.graph.title_graph import TitleGraph
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
 from gedbd.experiments.optimizers import adamw, constant
+from gedbd.experiments.prepare import PreparedData
 from gedbd.losses import CosineEmbeddingLoss
 from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.pairs import PairSampler
@@ -28,7 +30,7 @@ OPTIMIZER = partial(adamw, lr=1e-3, head_lr=1e-2, weight_decay=0.01, fused=True)
 
 
 def assemble(features="text", *, batches=None, loss=None, optimizer=OPTIMIZER, lambda_text=0.5, dropout=0.0):
-    """Data with ``title_vectors``, and a system; without features it has no graph."""
+    """Data with ``title_vectors``, and a model; without features it has no graph."""
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     titles = [" ".join(rng.choice(WORDS, rng.integers(1, 20))) for _ in range(COUNT)]
@@ -38,18 +40,25 @@ def assemble(features="text", *, batches=None, loss=None, optimizer=OPTIMIZER, l
     sizes = {"dim": 8, "max_tokens": MAX_TOKENS, "hidden": 16, "layers": 2, "seed": 0}
     encoder = load_tiny_encoder("tiny", "mean", dropout=dropout, **sizes)
     pairs = PairSampler().sample(corpus, split).table.assign(score_frozen=0.0)
-    tokens = tokenize(titles, encoder.tokenizer, MAX_TOKENS)
-    data = DuplicateDataModule(corpus, tokens, split_corpus(split, corpus), pairs, batches or PairBatches(8, 0))
+    prepared = PreparedData(corpus, split_corpus(split, corpus), corpus.group, pairs, {})
+    data = BugReports(prepared, encoder, batches=batches or PairBatches(8, 0))
+    data.tokens = tokenize(titles, encoder.tokenizer, MAX_TOKENS)
     data.title_vectors = normalize(torch.randn(COUNT, 4), dim=1)
     data.remember(np.arange(COUNT), normalize(torch.randn(COUNT, 8), dim=1).numpy())
-    branch = None
+    model = DuplicateDetector(
+        encoder,
+        fusion=WeightedSum(lambda_text) if features else TextOnly(),
+        loss=loss or CosineEmbeddingLoss(0.5),
+        optimizer=optimizer,
+        scheduler=partial(constant, warmup_steps=0),
+    )
     if features:
         adjacency = DenseAdjacency(data.title_vectors, torch.ones(COUNT, dtype=torch.bool))
-        branch = GraphBranch(adjacency, COUNT, 8, features)
-        branch.node_features.write(torch.arange(COUNT), torch.randn(COUNT, 8))
-    fusion = WeightedSum(lambda_text) if features else TextOnly()
-    schedule = optimizer, partial(constant, warmup_steps=0)
-    return data, DuplicateSystem(encoder.model, branch, fusion, loss or CosineEmbeddingLoss(0.5), *schedule, 0)
+        data.title_graph = TitleGraph(adjacency)
+        model.branch = GraphBranch(adjacency, COUNT, 8, features)
+        model.branch.node_features.write(torch.arange(COUNT), torch.randn(COUNT, 8))
+    model.connected_to = data.corpus
+    return data, model
 
 
 def make_trainer(**options) -> pl.Trainer:
@@ -59,7 +68,7 @@ def make_trainer(**options) -> pl.Trainer:
     return pl.Trainer(accelerator="cpu", max_epochs=1, num_sanity_val_steps=0, **quiet, **options)
 
 
-def training_step(data: DuplicateDataModule, system: DuplicateSystem) -> torch.Tensor:
+def training_step(data: BugReports, system: DuplicateDetector) -> torch.Tensor:
     """The loss of the first batch, without a training."""
     system.trainer = make_trainer()
     system.trainer.datamodule = data

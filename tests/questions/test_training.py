@@ -7,7 +7,7 @@ import torch
 
 from gedbd.losses import MultipleNegativesLoss, TripletLoss
 from gedbd.questions.question_data import QuestionDataset, TripletBatchSampler
-from gedbd.questions.question_system import ResidualHead, SigmoidHead, check_head, make_head, method_id
+from gedbd.questions.question_module import ResidualHead, SigmoidHead, check_head, make_head, method_id
 from gedbd.questions.triplet_scorer import TripletScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 

@@ -59,6 +59,10 @@ class SparseAdjacency(nn.Module):
         out: Tensor = conv2.lin(propagate2(hidden)) + layer_bias(conv2)
         return out
 
+    def edges(self, top_k: int) -> tuple[Tensor, Tensor]:
+        """All edges with their normalised weights, ``(2, E), (E,)``; ``top_k`` is not needed."""
+        return self.edge_index, self.edge_weight
+
     def _hop(self, rows: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """The sorted sources of the edges into ``rows``, and a function that propagates along these edges."""
         ends = self.ends[rows]
@@ -260,6 +264,20 @@ class DenseAdjacency(nn.Module):
         sent = _HiddenSum.apply(self.send, mixed, bias1)  # type: ignore[no-untyped-call]
         out = conv2.lin(receive @ sent + itself * hidden) + bias2
         return out
+
+    def edges(self, top_k: int) -> tuple[Tensor, Tensor]:
+        """The ``top_k`` strongest edges into each report with their normalised weights, ``(2, E), (E,)``."""
+        sources = []
+        weights = []
+        for rows in torch.split(torch.arange(len(self.vectors)), BLOCK_ROWS):
+            index, raw_weight = self.neighbours(rows, top_k)
+            weight = (self.receive[rows, None] * self.send[index]).sum(-1)
+            sources.append(index.flatten())
+            weights.append(torch.where(raw_weight > 0, weight, 0).flatten())
+        source = torch.cat(sources)
+        weight = torch.cat(weights)
+        target = torch.arange(len(self.vectors)).repeat_interleave(len(source) // len(self.vectors))
+        return torch.stack([source, target])[:, weight > 0], weight[weight > 0]
 
     def neighbours(self, rows: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
         """The nearest neighbours of reports and their edge weights, both ``(R, top_k)``."""

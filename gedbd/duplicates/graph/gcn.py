@@ -27,7 +27,7 @@ class GraphBranch(nn.Module):
     the layers are PyG's. The adjacency is normalised already, so the layers do not normalise.
 
     Args:
-        adjacency: The graph over N reports.
+        adjacency: The graph over N reports; None until the data is known, for a loaded model.
         num_nodes: Number N of reports.
         dim: Size D of text vectors, hidden layer and output.
         features: See ``NodeFeatures``.
@@ -37,7 +37,7 @@ class GraphBranch(nn.Module):
 
     def __init__(
         self,
-        adjacency: nn.Module,
+        adjacency: nn.Module | None,
         num_nodes: int,
         dim: int,
         features: str,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -12,7 +13,7 @@ from torch.utils.data import Sampler as KeySampler
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import PARTS
-from gedbd.experiments.training_task import WholeBatchData
+from gedbd.experiments.training_task import batch_loader, process_of
 from gedbd.io.console import track
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_TOKENS,
@@ -120,7 +121,7 @@ class PretrainingBatch(NamedTuple):
         return self.code.n_id
 
 
-class PretrainingDataModule(WholeBatchData):
+class PretrainingDataModule(pl.LightningDataModule):
     """Methods for training, validation and test.
 
     ``parts`` is ``(N,)``: 0 train, 1 val, 2 test. The seed is that of order and masks.
@@ -158,24 +159,26 @@ class PretrainingDataModule(WholeBatchData):
         """
         rows = self.rows["train"]
         count = self.trainer.accumulate_grad_batches if self.trainer else 1
+        rank, processes = process_of(self)
         batches = [
-            LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, number, self.world_size * count)
-            for number in range(self.rank * count, (self.rank + 1) * count)
+            LengthBatchSampler(rows, self.lengths[rows], self.batch_size, self.seed, number, processes * count)
+            for number in range(rank * count, (rank + 1) * count)
         ]
-        return self.load(self.dataset, TrainingKeys(batches))
+        return batch_loader(self, self.dataset, TrainingKeys(batches))
 
     def val_dataloader(self) -> DataLoader[PretrainingBatch]:
         """Batches of the validation methods."""
-        return self.load(self.dataset, self._keys_of("val"))
+        return batch_loader(self, self.dataset, self._keys_of("val"))
 
     def test_dataloader(self) -> DataLoader[PretrainingBatch]:
         """Batches of the test methods."""
-        return self.load(self.dataset, self._keys_of("test"))
+        return batch_loader(self, self.dataset, self._keys_of("test"))
 
     def _keys_of(self, split: str) -> list[BatchRows]:
         """The batches of this process, sorted by length."""
         rows = self.rows[split]
-        rows = rows[np.argsort(self.lengths[rows], kind="stable")][self.rank :: self.world_size]
+        rank, processes = process_of(self)
+        rows = rows[np.argsort(self.lengths[rows], kind="stable")][rank::processes]
         return [
             BatchRows(rows[start : start + self.batch_size], None) for start in range(0, len(rows), self.batch_size)
         ]

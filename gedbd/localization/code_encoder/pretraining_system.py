@@ -1,15 +1,17 @@
 """Training of an encoder of code: losses, accuracies on validation and test."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, gelu, linear
 from transformers import PreTrainedModel
 
-from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_task import TrainingSystem
+from gedbd.experiments.distributed import summed
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
+from gedbd.experiments.training_task import fix_dropout, show_loss
 from gedbd.localization.code_encoder.code_encoder import CodeEncoder
 from gedbd.localization.code_encoder.code_inputs import embeddings_of
 from gedbd.localization.code_encoder.masking import MLM
@@ -66,7 +68,7 @@ class TokenHead(nn.Module):
         return linear(self.norm(gelu(self.transform(hidden))), embeddings, self.bias)
 
 
-class PretrainingSystem(TrainingSystem):
+class PretrainingSystem(pl.LightningModule):
     """Trains an encoder of code by the weighted sum of the losses of its objectives.
 
     The loss of an objective is the mean or the sum over all predictions of an optimizer step, of all processes and of
@@ -86,7 +88,10 @@ class PretrainingSystem(TrainingSystem):
         seed: int,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(make_optimizer, make_scheduler, seed)
+        super().__init__()
+        self.make_optimizer = make_optimizer
+        self.make_scheduler = make_scheduler
+        self.seed = seed
         self.reduction = reduction
         self.encoder = CodeEncoder(backbone)
         self.encoder.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
@@ -114,14 +119,14 @@ class PretrainingSystem(TrainingSystem):
 
     def training_step(self, batch: PretrainingBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the losses."""
-        self.fix_dropout(batch_idx)
+        fix_dropout(self, self.seed, batch_idx)
         sums = self.sums(batch)
-        counts = self.summed(torch.stack([batch.totals[name] for name in sums]))
+        counts = summed(self, torch.stack([batch.totals[name] for name in sums]))
         losses = torch.stack([self.weights[name] * objective.loss for name, objective in sums.items()])
         # Gradients are averaged over processes and accumulated batches; a mean is over the predictions of all of them.
         num_averaged = self.trainer.world_size * self.trainer.accumulate_grad_batches
         loss = num_averaged * (losses.sum() if self.reduction == "sum" else (losses / counts.clip(1)).sum())
-        self.show_loss(loss, batch)
+        show_loss(self, loss, batch)
         self._trained.append(_numbers(sums))
         return loss
 
@@ -133,9 +138,13 @@ class PretrainingSystem(TrainingSystem):
         """Clears the predictions of the last evaluation."""
         self._evaluated = []
 
+    on_test_epoch_start = on_validation_epoch_start
+
     def validation_step(self, batch: PretrainingBatch, batch_idx: int) -> None:
         """Predicts a batch."""
         self._evaluated.append(_numbers(self.sums(batch)))
+
+    test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
         """Logs losses and accuracies of validation."""
@@ -145,10 +154,10 @@ class PretrainingSystem(TrainingSystem):
         """Logs and keeps losses and accuracies of the test."""
         self.tested = self._log_split("test", self._evaluated)
 
-    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """The weights of the encoder, and those of the head."""
+    def configure_optimizers(self) -> Any:
+        """The optimizer of the encoder and the head, and its scheduler."""
         head = [] if self.token_head is None else list(self.token_head.parameters())
-        return list(self.encoder.parameters()), head
+        return optimization(self, self.make_optimizer, self.make_scheduler, list(self.encoder.parameters()), head)
 
     def _edges(self, hidden: Tensor, pairs: Tensor) -> ObjectiveSums:
         """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
@@ -157,7 +166,7 @@ class PretrainingSystem(TrainingSystem):
     def _log_split(self, split: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
         """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""
         empty = torch.zeros((len(self.weights), 3), dtype=torch.float64, device=self.device)
-        totals = self.summed(torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
+        totals = summed(self, torch.stack([empty, *batches]).sum(dim=0)).cpu().numpy()
         measures = {}
         for name, (loss, correct, count) in zip(self.weights, totals, strict=True):
             measures[name] = {"loss": loss / max(count, 1), "accuracy": correct / max(count, 1), "count": count}

@@ -7,16 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig
-from torch import Tensor, nn
+from torch import Tensor
 
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.experiments.distributed import gather
-from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_task import TrainingSystem
+from gedbd.experiments.distributed import gather, summed
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
+from gedbd.experiments.training_task import fix_dropout, show_loss
 from gedbd.localization.change_ranking.late_interaction import MaxSim
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
@@ -48,7 +49,7 @@ COSINE = "hmcbl_cosine"
 MAX_SIM = "hmcbl_max_sim"
 
 
-class HmcblSystem(TrainingSystem):
+class HmcblSystem(pl.LightningModule):
     """Trains the encoders of reports and changes by the weighted sum of the losses of all levels.
 
     Logs ``train/loss`` and ``val/loss``, the loss of each level, such as ``train/bank_loss``, and ``val/mrr``: the
@@ -72,7 +73,10 @@ class HmcblSystem(TrainingSystem):
         seed: int,
         bf16: bool = False,
     ) -> None:
-        super().__init__(make_optimizer, make_scheduler, seed)
+        super().__init__()
+        self.make_optimizer = make_optimizer
+        self.make_scheduler = make_scheduler
+        self.seed = seed
         self.network = HmcblNetwork(report_side, change_side, settings, links)
         self.network.train()  # pretrained encoders are in evaluation mode, and Lightning does not change modes
         self.settings = settings
@@ -116,11 +120,11 @@ class HmcblSystem(TrainingSystem):
 
     def training_step(self, batch: PairBatch, batch_idx: int) -> Tensor:
         """The weighted sum of the losses."""
-        self.fix_dropout(batch_idx)
+        fix_dropout(self, self.seed, batch_idx)
         losses = self.network.losses(batch, partial(gather, self), fill_banks=True)
         weights = self.settings.weights
         loss = torch.stack([weights[level] * value for level, value in losses.items()]).sum()
-        self.show_loss(loss, batch)
+        show_loss(self, loss, batch)
         self._batches.append(_loss_sums(losses, batch))
         return loss
 
@@ -138,10 +142,14 @@ class HmcblSystem(TrainingSystem):
         self._trained = self._batches
         self._batches = []
 
+    on_test_epoch_start = on_validation_epoch_start
+
     def validation_step(self, batch: PairBatch, batch_idx: int) -> None:
         """Stores the losses of a batch."""
         losses = self.network.losses(batch, partial(gather, self), fill_banks=False)
         self._batches.append(_loss_sums(losses, batch))
+
+    test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
         """Logs the losses and the mean reciprocal rank."""
@@ -153,11 +161,13 @@ class HmcblSystem(TrainingSystem):
         """Stores loss and mean reciprocal rank of the validation reports."""
         self.tested = {"loss": self._log_means("best"), "mrr": self._mean_reciprocal_rank()}
 
-    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """The trained weights of encoders and projectors."""
+    def configure_optimizers(self) -> Any:
+        """The optimizer of the trained weights of encoders and projectors, and its scheduler."""
         encoders = [weight for tower in self.towers for weight in tower.backbone.parameters()]
         projectors = [weight for tower in self.towers for weight in tower.projector.parameters()]
-        return encoders if self.settings.train_encoders else [], projectors if self.settings.projects else []
+        encoders = encoders if self.settings.train_encoders else []
+        projectors = projectors if self.settings.projects else []
+        return optimization(self, self.make_optimizer, self.make_scheduler, encoders, projectors)
 
     def _mean_reciprocal_rank(self) -> float:
         """The mean reciprocal rank of the validation reports; each process encodes a share."""
@@ -169,8 +179,8 @@ class HmcblSystem(TrainingSystem):
             pooled = self.pooled(encoded)
             whole = np.zeros((count, pooled.shape[1]), dtype=np.float32)
             whole[share] = pooled
-            summed: np.ndarray = self.summed(torch.from_numpy(whole).to(self.device)).cpu().numpy()
-            return summed
+            of_all: np.ndarray = summed(self, torch.from_numpy(whole).to(self.device)).cpu().numpy()
+            return of_all
 
         ranked = data.ranked
         reports = shared(self.encode("reports", data.reports, ranked.reports[share]), len(ranked.reports))
@@ -179,7 +189,7 @@ class HmcblSystem(TrainingSystem):
 
     def _log_means(self, prefix: str) -> float:
         """Logs the mean loss of each level and the total, and returns the total."""
-        sums = self.summed(torch.stack(self._batches).sum(dim=0))
+        sums = summed(self, torch.stack(self._batches).sum(dim=0))
         weights = self.settings.weights
         means = dict(zip(weights, (sums[:-1] / sums[-1]).tolist(), strict=True))
         total = float(sum(weights[level] * mean for level, mean in means.items()))

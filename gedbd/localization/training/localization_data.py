@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -13,7 +14,7 @@ from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.experiments.training_task import WholeBatchData
+from gedbd.experiments.training_task import batch_loader, process_of
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.code_encoder.pretraining_data import BatchRows
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
@@ -363,7 +364,7 @@ class PairKeys(KeySampler[BatchRows]):
             yield BatchRows(numbers, None if self.seed is None else self.epoch)
 
 
-class LocalizationDataModule(WholeBatchData):
+class LocalizationDataModule(pl.LightningDataModule):
     """Pairs for training and validation.
 
     The last reports of the first half are for validation, later than all training reports. Lightning's test ranks them
@@ -412,8 +413,8 @@ class LocalizationDataModule(WholeBatchData):
         return self.val_dataloader()
 
     def _load(self, pairs: InducingPairs, seed: int | None) -> DataLoader[PairBatch]:
-        keys = PairKeys(len(pairs), self.batch_size, seed, self.rank, self.world_size)
-        return self.load(PairDataset(pairs, self.reports, self.changes), keys)
+        keys = PairKeys(len(pairs), self.batch_size, seed, *process_of(self))
+        return batch_loader(self, PairDataset(pairs, self.reports, self.changes), keys)
 
 
 def split_by_time(rows: np.ndarray, val_share: float) -> tuple[np.ndarray, np.ndarray]:

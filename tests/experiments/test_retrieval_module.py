@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 import torch
 
-from gedbd.experiments.retrieval_system import (
+from gedbd.experiments.retrieval_module import (
     Embedded,
-    RetrievalData,
-    RetrievalSystem,
+    RetrievalDataModule,
+    RetrievalModule,
     ScoredPairs,
     distinct,
     positions_among,
@@ -22,8 +22,10 @@ Z = torch.tensor([[1.0, 0.0], [0.6, 0.8], [1.0, 0.0]])
 PAIRS = pd.DataFrame({"earlier": [0, 1, 0], "later": [2, 2, 1], "label": [1, 0, 0], "part": ["val", "val", "test"]})
 
 
-def data(group: np.ndarray, queries: dict | None = None) -> RetrievalData:
-    return RetrievalData(PAIRS, group, np.zeros(len(group)), queries, ("val", "test"))
+def data(group: np.ndarray, queries: dict | None = None) -> RetrievalDataModule:
+    module = RetrievalDataModule()
+    module.hold(PAIRS, group, np.zeros(len(group)), queries)
+    return module
 
 
 @pytest.fixture
@@ -52,11 +54,11 @@ def test_queries_are_ranked_where_there_are_any(reports, make_corpus):
     }
 
 
-class Validated(RetrievalSystem):
+class Validated(RetrievalModule):
     """Validates given scores of one duplicate and one other pair, and keeps what it logs."""
 
     def __init__(self) -> None:
-        super().__init__(partial(loss_of_pairs, CosineEmbeddingLoss(0.5)), None, None, seed=0)
+        super().__init__(partial(loss_of_pairs, CosineEmbeddingLoss(0.5)), seed=0)
         self.trainer = SimpleNamespace(state=SimpleNamespace(fn="fit"))
         self.logged = {}
 

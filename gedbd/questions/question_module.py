@@ -1,6 +1,7 @@
 """Projections of frozen vectors, the published one and one that starts as the frozen encoder, and their training."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from gedbd.evaluation.pairwise import score_grid
-from gedbd.experiments.distributed import join
-from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.retrieval_system import Embedded, RetrievalSystem, ScoredPairs, distinct
+from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
+from gedbd.experiments.retrieval_module import Embedded, RetrievalModule, ScoredPairs
+from gedbd.experiments.training_task import show_loss
 from gedbd.losses import Loss, loss_of_pairs
 from gedbd.questions.question_data import QuestionBatch, QuestionsDataModule
 
@@ -76,7 +77,7 @@ def method_id(head: str, network: bool) -> str:
     return "te" + ("_network" if network else "") + ("_modern" if head == "residual" else "")
 
 
-class QuestionsSystem(RetrievalSystem):
+class QuestionsModule(RetrievalModule):
     """Trains a projection of frozen vectors.
 
     The loss compares projected vectors; the score of two questions is the cosine of theirs.
@@ -92,7 +93,9 @@ class QuestionsSystem(RetrievalSystem):
     def __init__(
         self, head: nn.Module, loss: Loss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int
     ) -> None:
-        super().__init__(partial(loss_of_pairs, loss), make_optimizer, make_scheduler, seed)
+        super().__init__(partial(loss_of_pairs, loss), seed)
+        self.make_optimizer = make_optimizer
+        self.make_scheduler = make_scheduler
         self.loss = loss
         self.head = head
 
@@ -110,13 +113,13 @@ class QuestionsSystem(RetrievalSystem):
     def training_step(self, batch: QuestionBatch, batch_idx: int) -> Tensor:
         """Loss of a batch."""
         loss = self.loss(self(batch.features), batch.labels)
-        self.show_loss(loss, batch)
-        self.losses.append((loss.detach()[None], torch.full_like(batch.n_id[:1], len(batch.n_id))))
+        show_loss(self, loss, batch)
+        self.train_loss.update(loss, len(batch.n_id))
         return loss
 
     def on_train_epoch_end(self) -> None:
         """Logs the epoch's mean loss, and metrics on training pairs at the threshold that validation just chose."""
-        self.log_epoch_loss()
+        self.log("train/loss", self.train_loss.compute())
         rows = torch.from_numpy(self._data.paired_rows("train"))
         z = torch.from_numpy(self.project(self._data.features[rows]))
         scored = super().score(Embedded(rows, z, z), "train")
@@ -124,11 +127,11 @@ class QuestionsSystem(RetrievalSystem):
 
     def validation_step(self, batch: QuestionBatch, batch_idx: int) -> None:
         """Projects questions; their pairs are scored at the end."""
-        self.encoded.append((batch.n_id, self(batch.features)))
+        self.encoded.update(batch.n_id, self(batch.features))
 
     def embed(self) -> Embedded:
         """The vectors of all encoded questions; ``z_text`` are the projected ones before normalisation."""
-        n_id, projected = distinct(*join(self, self.encoded))
+        n_id, projected = self.encoded.compute()
         return Embedded(n_id, normalize(projected, dim=1), projected)
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
@@ -140,9 +143,9 @@ class QuestionsSystem(RetrievalSystem):
         """Thresholds to try: the scores themselves, as the cosines of a sigmoid's values are all near 1."""
         return score_grid(scored.table["score"].to_numpy())
 
-    def trained_weights(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """No pretrained weights, and those of the projection."""
-        return [], list(self.parameters())
+    def configure_optimizers(self) -> Any:
+        """The optimizer of the projection, and its scheduler."""
+        return optimization(self, self.make_optimizer, self.make_scheduler, [], list(self.parameters()))
 
     @property
     def _data(self) -> QuestionsDataModule:

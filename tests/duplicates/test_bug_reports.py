@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.duplicate_data import Batch, DuplicateDataModule
+from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.graph.adjacency import SparseAdjacency
+from gedbd.duplicates.graph.title_graph import TitleGraph
+from gedbd.experiments.prepare import PreparedData
 from gedbd.retrieval.ranking_tasks import EarlierReports, ReportPool
 from gedbd.sampling.batches import PairBatches
 from gedbd.sampling.group_batches import GroupBatches
@@ -26,14 +28,23 @@ PAIRS = pd.DataFrame(
 )
 
 
+def made(corpus, tokens, parts, pairs, batches, graph=None, observed=None, queries=None) -> BugReports:
+    """Data whose tokens and graph are given."""
+    observed = corpus.group if observed is None else observed
+    data = BugReports(PreparedData(corpus, parts, observed, pairs, queries or {}), batches=batches)
+    data.tokens = tokens
+    data.title_graph = TitleGraph(graph) if graph is not None else None
+    return data
+
+
 @pytest.fixture
-def data() -> DuplicateDataModule:
+def data() -> BugReports:
     reports = pd.DataFrame({"id": list("abcd"), "title": ["one", "two", "three", "four"], "description": ""})
     tokens = TokenTable(np.array([5, 6, 6, 7, 7, 7, 8], dtype=np.int32), np.array([0, 1, 3, 6, 7]), pad_id=0)
     corpus = Corpus.of_table("toy", reports, np.array([0, 0, 2, 2]))
     graph = SparseAdjacency(torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]]), torch.tensor([0.9, 0.9, 0.4, 0.4]), 4)
     parts = np.array([0, 0, 0, 1], dtype=np.int8)
-    return DuplicateDataModule(corpus, tokens, parts, PAIRS, PairBatches(3, seed=0), graph=graph)
+    return made(corpus, tokens, parts, PAIRS, PairBatches(3, seed=0), graph)
 
 
 def test_a_report_is_in_a_batch_once(data):
@@ -51,8 +62,8 @@ def test_a_report_is_in_a_batch_once(data):
 
 def test_batches_hold_observed_groups_only(data):
     observed = np.array([0, 1, 2, 2])
-    part = data.parts, PAIRS.drop(index=0)
-    some = DuplicateDataModule(data.corpus, data.tokens, *part, PairBatches(3, seed=0), observed_group=observed)
+    pairs = PAIRS.drop(index=0)
+    some = made(data.corpus, data.tokens, data.parts, pairs, PairBatches(3, seed=0), observed=observed)
     assert next(iter(some.train_dataloader())).group.tolist() == [0, 1, 2]
 
 
@@ -71,13 +82,13 @@ def test_tables_name_the_reports(data):
     edges = data.edge_table(np.array([1]), top_k=2)
     assert edges[["id_1", "id_2"]].to_numpy().tolist() == [["b", "a"], ["b", "c"]]
     assert edges["weight"].tolist() == pytest.approx([0.9, 0.4])
-    data.graph = None
+    data.title_graph = None
     with pytest.raises(ValueError, match="there is no graph: choose graph=dense"):
         data.edge_table(np.array([0]))
 
 
 def test_graph_as_pyg_data(data):
-    graph = data.graph_data()
+    graph = data.graph
     graph.validate()
     assert graph.num_nodes == 4
     assert graph.y.tolist() == [0, 0, 2, 2]
@@ -87,7 +98,7 @@ def test_graph_as_pyg_data(data):
 COUNT, LONG = 301, 3000
 
 
-def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> DuplicateDataModule:
+def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> BugReports:
     """Reports of 1 to 99 tokens and one that no batch may hold beside another; validation needs the first 251."""
     lengths = np.random.default_rng(0).integers(1, 100, size=COUNT)
     lengths[17] = LONG
@@ -97,7 +108,7 @@ def module(make_corpus, batches: PairBatches | GroupBatches | None = None) -> Du
     pairs = pd.DataFrame([(0, 250, 0, "anchor", "val")], columns=["earlier", "later", "label", "kind", "part"])
     queries = {"val": {"earlier": EarlierReports(np.array([250]), np.array([0]), corpus.group)}}
     parts = (np.arange(COUNT) >= 200).astype(np.int8)
-    return DuplicateDataModule(corpus, tokens, parts, pairs, batches or PairBatches(8, 0), queries=queries)
+    return made(corpus, tokens, parts, pairs, batches or PairBatches(8, 0), queries=queries)
 
 
 def check(batches: list[Batch], lengths: np.ndarray) -> list[int]:
@@ -121,7 +132,7 @@ def test_reports_are_read_once_by_length_and_within_the_budget(make_corpus):
     assert sum(batch.input_ids.numel() for batch in batches) < 1.2 * data.tokens.lengths[:251].sum()
 
 
-def share(data: DuplicateDataModule, rank: int, world_size: int) -> DuplicateDataModule:
+def share(data: BugReports, rank: int, world_size: int) -> BugReports:
     """The data of one of several processes."""
     device = SimpleNamespace(root_device=torch.device("cpu"))
     data.trainer = SimpleNamespace(world_size=world_size, global_rank=rank, strategy=device)

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
 
 from gedbd.corpora.corpus import PARTS, Corpus
 from gedbd.evaluation.figures import project_reports
 from gedbd.evaluation.pairwise import GRID, best_threshold, pairwise_metrics
-from gedbd.experiments.distributed import join
-from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler
-from gedbd.experiments.training_task import EvaluationResult, TrainingSystem, WholeBatchData, name_reports
+from gedbd.experiments.training_task import EvaluationResult, name_reports, process_of
 from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, protocol_metrics, rank_all
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer
@@ -71,6 +72,80 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     return ScoredPairs(scored, loss(reports.z[rows], groups, batch_index, label))
 
 
+class EpochLoss(Metric):
+    """The mean loss of an epoch's batches of all processes, each weighted by its number of pairs or reports."""
+
+    losses: list[Tensor]
+    counts: list[Tensor]
+
+    def __init__(self) -> None:
+        super().__init__(compute_with_cache=False)
+        self.add_state("losses", [], dist_reduce_fx="cat")
+        self.add_state("counts", [], dist_reduce_fx="cat")
+
+    def update(self, loss: Tensor, count: int) -> None:
+        """Adds a batch: its mean loss ``()``, and what it is the mean of."""
+        self.losses.append(loss.detach()[None])
+        self.counts.append(torch.tensor([count], device=loss.device))
+
+    def compute(self) -> Tensor:
+        """The mean, ``()``."""
+        losses = dim_zero_cat(self.losses)
+        counts = dim_zero_cat(self.counts)
+        return (losses * counts).sum() / counts.sum()
+
+
+class PairScores(Metric):
+    """The cosines ``(P,)`` and labels ``(P,)`` of an epoch's pairs, of all processes.
+
+    Precision, recall and F1 follow from these once the threshold is known, which validation chooses after training.
+    """
+
+    scores: list[Tensor]
+    labels: list[Tensor]
+
+    def __init__(self) -> None:
+        super().__init__(compute_with_cache=False)
+        self.add_state("scores", [], dist_reduce_fx="cat")
+        self.add_state("labels", [], dist_reduce_fx="cat")
+
+    def update(self, scores: Tensor, labels: Tensor) -> None:
+        """Adds the pairs of a batch."""
+        self.scores.append(scores.detach())
+        self.labels.append(labels)
+
+    def compute(self) -> tuple[Tensor, Tensor]:
+        """All cosines and labels; see ``gedbd.evaluation.pairwise.pairwise_metrics``."""
+        return dim_zero_cat(self.scores), dim_zero_cat(self.labels)
+
+
+class EncodedRows(Metric):
+    """Rows of the corpus ``(B,)`` and vectors ``(B, D)`` of each batch, of all processes.
+
+    Of a row that was encoded more than once, the first vector counts, or the ``latest``.
+    """
+
+    n_id: list[Tensor]
+    z: list[Tensor]
+
+    def __init__(self, latest: bool = False) -> None:
+        super().__init__(compute_with_cache=False)
+        self.latest = latest
+        self.add_state("n_id", [], dist_reduce_fx="cat")
+        self.add_state("z", [], dist_reduce_fx="cat")
+
+    def update(self, n_id: Tensor, z: Tensor) -> None:
+        """Adds a batch."""
+        self.n_id.append(n_id)
+        self.z.append(z.detach())
+
+    def compute(self) -> tuple[Tensor, Tensor]:
+        """The distinct rows in the order of the corpus, and a vector of each, ``(U,), (U, D)``."""
+        n_id = dim_zero_cat(self.n_id)
+        z = dim_zero_cat(self.z)
+        return distinct(n_id.flip(0), z.flip(0)) if self.latest else distinct(n_id, z)
+
+
 def distinct(n_id: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     """Sorts rows and keeps the first vector of each, ``(B,), (B, D) -> (U,), (U, D)``."""
     # Padding to equal shares lets several processes encode the same report; its first vector counts.
@@ -107,32 +182,42 @@ def spread(n_id: np.ndarray, vectors: np.ndarray, num_reports: int) -> VectorSco
     return VectorScorer(all_vectors)
 
 
-class RetrievalData(WholeBatchData):
+class RetrievalDataModule(pl.LightningDataModule):
     """Pairs for training, and the reports that evaluation needs.
 
     Args:
+        evaluated: Splits that a test scores; the last one is reported.
+
+    Attributes:
         pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``.
         group: ``(N,)`` duplicate group of every report, for evaluation.
         parts: ``(N,)`` split of each report: 0 train, 1 val, 2 test.
         queries: Ranking tasks by split and protocol; the other splits have pairs only.
-        evaluated: Splits that a test scores; the last one is reported.
+        on_top: A ranker over the vectors that validation measures too, if any.
     """
 
-    def __init__(
+    pairs: pd.DataFrame
+    group: np.ndarray
+    parts: np.ndarray
+
+    def __init__(self, evaluated: tuple[str, ...] = ("val", "test")) -> None:
+        super().__init__()
+        self.evaluated = tuple(dict.fromkeys(evaluated))  # without repeats: evaluating val itself scores it once
+        self.queries: dict[str, dict[str, RankingTask]] = {}
+        self.on_top: RankerOnTop | None = None
+
+    def hold(
         self,
         pairs: pd.DataFrame,
         group: np.ndarray,
         parts: np.ndarray,
         queries: Mapping[str, Mapping[str, RankingTask]] | None,
-        evaluated: tuple[str, ...],
     ) -> None:
-        super().__init__()
+        """Sets the pairs, groups, splits and queries."""
         self.pairs = pairs
         self.group = group
         self.parts = parts
         self.queries = {part: dict(by_protocol) for part, by_protocol in (queries or {}).items()}
-        self.evaluated = tuple(dict.fromkeys(evaluated))  # without repeats: evaluating val itself scores it once
-        self.on_top: RankerOnTop | None = None
 
     def pairs_of(self, *parts: str) -> pd.DataFrame:
         """The pairs of some splits: train, val or test."""
@@ -156,7 +241,8 @@ class RetrievalData(WholeBatchData):
 
     def shares(self, rows: np.ndarray) -> np.ndarray:
         """Rows in columns, one per process: of 5 rows, 2 processes get [[a, b], [c, d], [e, e]]."""
-        return np.pad(rows, (0, -len(rows) % self.world_size), mode="edge").reshape(-1, self.world_size)
+        _, processes = process_of(self)
+        return np.pad(rows, (0, -len(rows) % processes), mode="edge").reshape(-1, processes)
 
     def score_pairs_of(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
         """Scores the pairs of a split by the vectors of their reports."""
@@ -187,12 +273,18 @@ class RetrievalData(WholeBatchData):
         return rank_all(queries, scorers)
 
 
-class RetrievalSystem(TrainingSystem):
+class RetrievalModule(pl.LightningModule):
     """Chooses the threshold on validation; scores pairs and ranks in a test.
 
     ``validation_step`` encodes reports; the pairs are scored once all reports are encoded.
 
+    Args:
+        pair_loss: The loss of pairs.
+        seed: Of the t-SNE projection, and of dropout.
+
     Attributes:
+        train_loss: The loss of the epoch.
+        encoded: The reports of the current evaluation.
         ranks_text: Whether a test ranks by the text vectors too.
         locks_threshold: Whether validation uses the threshold of the epoch with the best F1 so far, 0.5 at first, as
             the paper's code does, instead of each epoch's own.
@@ -200,31 +292,28 @@ class RetrievalSystem(TrainingSystem):
         scores: Scored pairs of each split of the last test.
         rankings: Rankings of the last split of the last test, by protocol and score.
         embedded: Rows and unit vectors of all reports of the last test.
-        losses: Loss of each training batch, and the number of pairs or reports that it is the mean of.
-        encoded: Rows and vectors of each evaluation batch.
     """
 
     threshold: Tensor
 
-    def __init__(
-        self, pair_loss: PairLoss, make_optimizer: MakeOptimizer, make_scheduler: MakeScheduler, seed: int
-    ) -> None:
-        super().__init__(make_optimizer, make_scheduler, seed)
+    def __init__(self, pair_loss: PairLoss, seed: int) -> None:
+        super().__init__()
         self.pair_loss = pair_loss
+        self.seed = seed
         self.register_buffer("threshold", torch.tensor(0.5))
+        self.train_loss = EpochLoss()
+        self.encoded = EncodedRows()
         self.ranks_text = False
         self.locks_threshold = False
         self.locked_f1 = -1.0
         self.scores: dict[str, pd.DataFrame] = {}
         self.rankings: dict[str, dict[str, Ranking]] = {}
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
-        self.losses: list[tuple[Tensor, ...]] = []
-        self.encoded: list[tuple[Tensor, ...]] = []
 
     @property
-    def retrieval(self) -> RetrievalData:
+    def retrieval(self) -> RetrievalDataModule:
         """The data of the trainer."""
-        data: RetrievalData = self.trainer.datamodule  # type: ignore[attr-defined]
+        data: RetrievalDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
         return data
 
     def embed(self) -> Embedded:
@@ -240,26 +329,24 @@ class RetrievalSystem(TrainingSystem):
         return GRID
 
     def on_train_epoch_start(self) -> None:
-        """Clears the predictions of the last epoch."""
-        self.losses = []
-
-    def log_epoch_loss(self) -> None:
-        """Logs the mean loss of the epoch.
-
-        The mean over processes is computed at the end of an epoch, which all reach. With sync_dist=True Lightning
-        would compute it when the value is first read, and the progress bar, which only the first process has, would
-        wait forever.
-        """
-        losses, counts = join(self, self.losses)
-        self.log("train/loss", (losses * counts).sum() / counts.sum())
+        """Clears the losses of the last epoch."""
+        self.train_loss.reset()
 
     def on_validation_epoch_start(self) -> None:
         """Clears the reports of earlier evaluations."""
-        self.encoded = []
+        self.encoded.reset()
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        """Encodes reports like a validation."""
+        self.validation_step(batch, batch_idx)
 
     def on_validation_epoch_end(self) -> None:
-        """Validates the vectors of all encoded reports."""
-        self.validate(self.embed())
+        """Validates the vectors of all encoded reports; the sanity check of a trainer encodes too few of them."""
+        if not self.trainer.sanity_checking:
+            self.validate(self.embed())
+        self.encoded.reset()
 
     def validate(self, reports: Embedded) -> None:
         """Scores the validation pairs, ranks and, while fitting, chooses the threshold."""
@@ -278,7 +365,6 @@ class RetrievalSystem(TrainingSystem):
         self.log_metrics("val", protocol_metrics(self.retrieval.rank_queries(reports, "val"), "score"))
         if fitting:
             self.log_metrics("val", self.retrieval.ranker_metrics(reports))
-        self.encoded = []
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keeps the best F1 at a locked threshold, for a run that is resumed."""
@@ -301,7 +387,7 @@ class RetrievalSystem(TrainingSystem):
         self.log(f"{part}/loss", scored[part].loss)
         self.log_metrics(part, scored[part].metrics(float(self.threshold)))
         self.log_metrics(part, protocol_metrics(self.rankings, "score"))
-        self.encoded = []
+        self.encoded.reset()
 
     def log_metrics(self, prefix: str, values: Mapping[str, float]) -> None:
         """Logs metrics of a split."""
@@ -312,8 +398,8 @@ class RetrievalSystem(TrainingSystem):
 
 def trained_result(
     corpus: Corpus,
-    system: RetrievalSystem,
-    data: RetrievalData,
+    system: RetrievalModule,
+    data: RetrievalDataModule,
     scored: pd.DataFrame,
     methods: Mapping[str, str],
     frozen: Scorer,
