@@ -10,20 +10,21 @@ from rich.console import Console
 from torch.utils.data import DataLoader
 
 from gedbd.corpora.relevance import Groups
-from gedbd.experiments.retrieval_system import RetrievalData
+from gedbd.experiments.retrieval_module import RetrievalDataModule
 from gedbd.experiments.validation_ranking import is_cheap, leave_out_costly_ranking
 from gedbd.retrieval.ranking_tasks import CandidateSets
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices
 
 
-class Data(RetrievalData):
+class Data(RetrievalDataModule):
     """The last two of some reports are a validation pair, whose ranking needs all; each batch encodes 100 reports."""
 
     def __init__(self, reports: int, batches: int) -> None:
         rows = np.arange(reports)
         pair = pd.DataFrame({"earlier": [reports - 2], "later": [reports - 1], "label": 1, "part": "val"})
         task = CandidateSets(rows[-1:], [rows[:-1]], Groups(np.zeros(reports, dtype=np.int64)), (1,))
-        super().__init__(pair, rows, rows, {"val": {"earlier": task}, "test": {"earlier": task}}, ("val", "test"))
+        super().__init__()
+        self.hold(pair, rows, rows, {"val": {"earlier": task}, "test": {"earlier": task}})
         self.batches = [BatchIndices(np.arange(100), NO_PAIRS, NO_LABEL)] * batches
 
     def train_dataloader(self) -> DataLoader:
