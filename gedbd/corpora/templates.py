@@ -73,7 +73,7 @@ class FieldTemplate:
 
     The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report lacks are left out.
     Unlike in the paper, each part is cut to its own number of tokens, so that a long log in the description displaces
-    nothing else. Without budgets the whole text is cut at its end, as in the paper.
+    nothing else, and all parts are on one line. Without budgets the whole text is cut at its end, as in the paper.
 
     Args:
         order: The parts to write, of ``PARTS``, in this order.
@@ -81,6 +81,8 @@ class FieldTemplate:
             others leave, report by report. Null instead of the mapping cuts no part.
         captions: A table written by ``gedbd caption``, for the part ``screenshots``; null leaves the part out.
         cleaning: Cleans descriptions first; takes and returns texts.
+        lines: Start a line with each part and each image, and write ``[Image:file]`` without a blank, as in the paper.
+            WordPiece tokenizers read the same tokens, byte-level BPE tokenizers others.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class FieldTemplate:
         tokens: Mapping[str, int | None] | None,
         captions: str | None,
         cleaning: Callable[[pd.Series], list[str]],
+        lines: bool = False,
     ) -> None:
         unknown = [part for part in (*order, *(tokens or ())) if part not in PARTS]
         if unknown or len(set(order)) < len(order) or not order:
@@ -98,6 +101,7 @@ class FieldTemplate:
         self.open = [] if tokens is None else _open_part(order, tokens)
         self.captions = captions
         self.cleaning = cleaning
+        self.separator = "\n" if lines else " "
 
     def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
         """The texts of N reports.
@@ -114,7 +118,7 @@ class FieldTemplate:
             else:
                 texts = self._texts(part, reports)
             missing = ("", *NOT_SET) if part in FORM else ("",)
-            marked[part] = ["" if text.lower() in missing else f" {_marker(part)} {text}" for text in texts]
+            marked[part] = ["" if text.lower() in missing else f"{self._marker(part)}{text}" for text in texts]
         if self.tokens is not None:
             marked = self._cut(marked, self.tokens, tokenizer, max_tokens)
         columns = [marked[part] for part in self.order]
@@ -130,9 +134,16 @@ class FieldTemplate:
         """The parts, each cut to its tokens; the one without a budget comes last and gets the rest."""
         if not tokenizer.is_fast:
             raise ValueError(f"text=fields needs a fast tokenizer; that of {tokenizer.name_or_path} is a slow one")
-        overhead = {part: len(tokenizer.tokenize(" " + _marker(part))) for part in self.order}
+        overhead = {part: len(tokenizer.tokenize(self._marker(part).rstrip(" "))) for part in self.order}
         available = max_tokens - tokenizer.num_special_tokens_to_add()
-        self._check_budgets(available, tokens, overhead)
+        taken = sum((tokens.get(part) or 0) + overhead[part] for part in self.order)
+        needed = MIN_OPEN_TOKENS if self.open else 0
+        if taken + needed > available:
+            raise ValueError(
+                f"text.tokens and the markers take up to {taken} of the {available} tokens that encoder.max_tokens"
+                f" leaves to a text{f', {needed} are needed for {self.open[0]}' if self.open else ''}: lower them,"
+                " leave parts out of text.order, or raise encoder.max_tokens"
+            )
         cut = {}
         remaining = np.full(len(marked[self.order[0]]), available)
         # False sorts before True, so that the part without a budget comes last.
@@ -143,17 +154,6 @@ class FieldTemplate:
             remaining = remaining - counts
         return cut
 
-    def _check_budgets(self, available: int, tokens: Mapping[str, int | None], overhead: Mapping[str, int]) -> None:
-        """Raises ValueError if the budgets exceed the available tokens."""
-        taken = sum((tokens.get(part) or 0) + overhead[part] for part in self.order)
-        needed = MIN_OPEN_TOKENS if self.open else 0
-        if taken + needed > available:
-            raise ValueError(
-                f"text.tokens and the markers take up to {taken} of the {available} tokens that encoder.max_tokens"
-                f" leaves to a text{f', {needed} are needed for {self.open[0]}' if self.open else ''}: lower them,"
-                " leave parts out of text.order, or raise encoder.max_tokens"
-            )
-
     def _texts(self, part: str, reports: pd.DataFrame) -> list[str]:
         """A part of each report, without its marker."""
         if part == "description":
@@ -163,7 +163,7 @@ class FieldTemplate:
         return [str(value).strip() for value in values]
 
     def _screenshots(self, attachments: pd.Series) -> Texts:
-        """``[Image: name] caption`` for each described image of each report."""
+        """The name and the caption of each described image of each report."""
         if self.captions is None:
             return Texts([""] * len(attachments))
         # It imports Pillow, which searching an index does not need.
@@ -181,11 +181,18 @@ class FieldTemplate:
         warning = (
             f"reports with a described screenshot: {num_described:,}; images without a description: {num_undescribed:,}"
         )
+        start = "[Image:" if self.separator == "\n" else "[Image: "
         texts = []
         for names in images:
-            described = [f"[Image: {name}] {captions[name]}" for name in names if name in captions]
-            texts.append(" ".join(described))
+            described = [f"{start}{name}] {captions[name]}" for name in names if name in captions]
+            texts.append(self.separator.join(described))
         return Texts(texts, (warning,))
+
+    def _marker(self, part: str) -> str:
+        """What is written before a part, with the blank or line break on either side."""
+        if part == "screenshots":
+            return f"{self.separator}Visual Context:{self.separator}"
+        return f"{self.separator}[{part.upper()}] "
 
 
 def _open_part(order: Sequence[str], tokens: Mapping[str, int | None]) -> list[str]:
@@ -197,7 +204,3 @@ def _open_part(order: Sequence[str], tokens: Mapping[str, int | None]) -> list[s
     if low:
         raise ValueError(f"text.tokens.{low[0]}={tokens[low[0]]} must be 1 or more, or null for one part")
     return unlimited
-
-
-def _marker(part: str) -> str:
-    return "Visual Context:" if part == "screenshots" else f"[{part.upper()}]"

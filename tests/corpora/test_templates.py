@@ -3,6 +3,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from small_models import byte_level
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
@@ -63,6 +64,37 @@ def test_title_and_description_are_joined_and_nothing_is_added_to_what_is_empty(
 )
 def test_the_marked_form(tokenizer, report, changed, text):
     assert maker(**changed)(table(report), tokenizer, 128).texts == [text]
+
+
+def test_one_part_a_line_as_in_the_replication_package_reads_the_same_with_wordpiece_alone(tokenizer, tmp_path):
+    captions = captions_of(tmp_path, "a.png,1,a dialog,described\nb.png,2,a list,described\n")
+    reports = table(REPORT | {"description": "It closes.\nAlways.", "attachments": "a.png;b.png"}, {"title": "Crash"})
+    on_one_line, by_line = (
+        FieldTemplate(PARTS, None, captions, Cleaning(), lines)(reports, tokenizer, 128).texts
+        for lines in (False, True)
+    )
+    lines = ["[PRODUCT] Mail", "[COMPONENT] Inbox", "[OS] Windows 10", "[PRIORITY] P3", "[SUMMARY] Crash on start"]
+    lines += [
+        "[DESCRIPTION] It closes.",
+        "Always.",
+        "Visual Context:",
+        "[Image:a.png] a dialog",
+        "[Image:b.png] a list",
+    ]
+    assert by_line == ["\n".join(lines), "[SUMMARY] Crash"]
+    assert tokenizer(by_line)["input_ids"] == tokenizer(on_one_line)["input_ids"]
+    assert byte_level()(by_line)["input_ids"] != byte_level()(on_one_line)["input_ids"]
+
+
+def test_line_breaks_count_as_tokens_of_the_markers(tmp_path):
+    captions = captions_of(tmp_path, "a.png,1,abcdef abcdef,described\n")
+    template = FieldTemplate(
+        ["summary", "screenshots"], {"summary": 3, "screenshots": None}, captions, Cleaning(), True
+    )
+    # A token a character: the blank before a word is one of the summary's three, and the first line break is counted.
+    (text,), _ = template(table({"title": "ab cd", "attachments": "a.png"}), byte_level(), 52)
+    assert text == "[SUMMARY] ab\nVisual Context:\n[Image:a.png] abcdef"
+    assert len(byte_level()(text)["input_ids"]) == 51
 
 
 @pytest.mark.parametrize("unit", ["2024-01-05 12:00:01 INFO worker took 3 ms\n", "x", "(((", "unbroken-"])
