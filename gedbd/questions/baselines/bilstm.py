@@ -1,7 +1,6 @@
 """A bidirectional LSTM over word vectors, trained with triplets."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,14 +51,6 @@ class BiLstm(nn.Module):
         # The states (2, U, H) of both directions side by side, (U, 2H).
         projected: Tensor = self.projection(torch.cat([states[0], states[1]], dim=1))
         return projected
-
-
-class Triplets(NamedTuple):
-    """T triplets of rows, each ``(T,)``: a query, a relevant and an irrelevant document."""
-
-    query: np.ndarray
-    positive: np.ndarray
-    negative: np.ndarray
 
 
 class BiLstmScorer(Scorer):
@@ -146,7 +137,7 @@ class BiLstmScorer(Scorer):
 
     def _train(
         self,
-        triplets: Triplets,
+        triplets: np.ndarray,
         queries: list[np.ndarray],
         documents: list[np.ndarray],
         inputs: ScorerInputs,
@@ -157,8 +148,7 @@ class BiLstmScorer(Scorer):
         for epoch in track(range(self.epochs), "train bilstm", transient=True):
             drawn = triplets if epoch == 0 else draw_triplets(inputs, rng)
             text_triplets = [
-                (queries[query], documents[positive], documents[negative])
-                for query, positive, negative in zip(*drawn, strict=True)
+                (queries[query], documents[positive], documents[negative]) for query, positive, negative in drawn
             ]
             text_triplets = [triplet for triplet in text_triplets if all(map(len, triplet))]
             order = rng.permutation(len(text_triplets))
@@ -192,10 +182,12 @@ class BiLstmScorer(Scorer):
         return unit_rows(vectors)
 
 
-def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> Triplets:
+def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> np.ndarray:
     """Draws a random earlier irrelevant document as the negative of each positive training pair.
 
-    Pairs without one in ``MAX_DRAWS`` draws are left out.
+    Returns:
+        ``(T, 3)`` rows of a query, a relevant and an irrelevant document; pairs without an irrelevant one in
+        ``MAX_DRAWS`` draws are left out.
 
     Raises:
         ValueError: If there is no positive pair, or no negative for any pair.
@@ -212,4 +204,4 @@ def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> Triplets:
             triplets.append((query, document, irrelevant_rows[0]))
     if not triplets:
         raise ValueError("no training pair has an earlier irrelevant document: there is nothing to learn from")
-    return Triplets(*np.array(triplets, dtype=np.int64).T)
+    return np.array(triplets, dtype=np.int64)

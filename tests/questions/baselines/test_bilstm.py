@@ -51,10 +51,10 @@ def test_negatives_are_earlier_and_not_relevant():
     rng = np.random.default_rng(0)
     group = inputs.relevance().group
     for _ in range(5):
-        drawn = draw_triplets(inputs, rng)
-        assert len(drawn.query) == len(TRAIN)
-        assert (group[drawn.negative] != group[drawn.query]).all()
-        assert (drawn.negative < drawn.query).all()
+        query, _, negative = draw_triplets(inputs, rng).T
+        assert len(query) == len(TRAIN)
+        assert (group[negative] != group[query]).all()
+        assert (negative < query).all()
 
 
 def test_documents_without_words_score_zero_and_are_counted():
