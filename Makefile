@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
+.PHONY: help install demo paper test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
@@ -25,6 +25,10 @@ install: .venv/installed  ## set up .venv with the pinned packages of all comman
 
 demo: .venv/installed  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train experiment=demo
+
+# Needs a GPU, weights of the hub, and both corpora: gedbd download dataset=eclipse, gedbd download dataset=thunderbird
+paper: .venv/installed  ## train for the paper's tables and figures; again, it resumes (ARGS=)
+	$(BIN)/python -m gedbd train experiment=paper_tables hydra.sweep.dir=outputs/paper $(ARGS)
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest

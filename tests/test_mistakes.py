@@ -94,7 +94,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "-m dataset=demo,githb", "dataset=githb is unknown: did you mean github?"),
         ("search", "query=crash", "index= is required, for example: gedbd search index=folder"),
         ("train", "loss.margin=abc", "loss.margin=abc must be a number"),  # its default follows the encoder
-        ("train", "experiment=table5 seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m
+        ("train", "experiment=paper_tables seeds=1,x", "seeds=x must be a whole number"),  # a sweep without -m
         ("serve", "index=i settings.names=here", "settings.names=here must be a list, such as [a, b]"),
     ],
 )

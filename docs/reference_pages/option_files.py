@@ -175,7 +175,7 @@ def _leaves(content: dict[str, Any], above: str = "", target: str = "") -> Itera
             yield f"{above}{name}", None, _null(parameters.get(name, ""))
             yield from _leaves(value, f"{above}{name}.")
         else:
-            yield f"{above}{name}", _as_text(value), _null(parameters.get(name, ""))
+            yield f"{above}{name}", as_text(value), _null(parameters.get(name, ""))
 
 
 def _chosen(defaults: list[Any]) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _null(text: str) -> str:
     return NONE.sub("null", text)
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value as it is written in YAML on one line."""
     text = str(yaml.dump(value, Dumper=DUMPER, default_flow_style=True, width=10_000))
     return text.removesuffix("\n...\n").strip()

@@ -13,25 +13,28 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT_GRAPH
-from gedbd.evaluation.figures import colour, finish_epochs
+from gedbd.evaluation.figures import colour, finish_epochs, save_figure
 from gedbd.experiments.published import (
     beside,
     by_corpus,
     corpus_note,
     finished_runs,
+    paper_markdown,
     print_paper_table,
     read_published,
     readable,
-    write_paper_page,
 )
 from gedbd.experiments.report.report_page import slug
 from gedbd.experiments.report.run_settings import Setting, group_settings
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, print_line, print_path
+from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv
 
+NAME = "paper_tables"
 TITLES = {
     "table4": "Minutes of a training epoch, with the paper's Table 4",
     "table5": "Precision, recall and F1 on test pairs, with the paper's Table 5",
+    "figure2": "Test pairs by label and prediction, with the paper's Figure 2",
     "figures34": "Loss and F1 by epoch, with the paper's Figures 3 and 4",
 }
 HEADINGS = {"precision": "P", "recall": "R", "f1": "F1", "relative": "rel."}
@@ -43,33 +46,41 @@ PAPER = (
 METRICS = {
     "table4": ("minutes", "relative"),
     "table5": ("precision", "recall", "f1"),
+    "figure2": ("tn", "fp", "fn", "tp", "accuracy"),
     "figures34": ("train/loss", "val/loss", "train/f1", "val/f1"),
 }
 PANELS = {"Loss": "loss", "F1": "f1"}
 Row = dict[str, Any]
 
 
-def write_item(sweep_dir: Path, name: str) -> None:
-    """Writes ``<name>.csv``, ``<name>.md`` and figures of all finished runs of a sweep, and prints the table.
+def write_tables(sweep_dir: Path) -> None:
+    """Writes ``paper_tables.md``, a CSV file for each table and a figure for each corpus, and prints the tables.
 
-    Args:
-        sweep_dir: The sweep's folder.
-        name: ``table4``, ``table5`` or ``figures34``.
+    They show all finished runs of a sweep.
     """
     console = open_console()
-    runs = [run for run in finished_runs(name, sweep_dir, console) if not run.is_baseline]
+    runs = [run for run in finished_runs(NAME, sweep_dir, console) if not run.is_baseline]
     if not runs:
         return
     settings = group_settings(runs)
-    table = paper_table(settings, name)
-    figures: dict[str, Figure] = {}
-    if name == "figures34":
-        figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
-    else:  # the table of the figures is too wide for a terminal
-        print_paper_table(console, table, TITLES[name], HEADINGS)
-    write_csv(sweep_dir / f"{name}.csv", table)
     notes = [*map(_corpus_note, by_corpus(settings)), PAPER]
-    write_paper_page(sweep_dir, name, TITLES[name], [readable(table, HEADINGS)], notes, figures, console)
+    figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
+    sections = [paper_markdown("The graph-enhanced transformer: measured and published", notes, [])]
+    for name, title in TITLES.items():
+        table = paper_table(settings, name)
+        write_csv(sweep_dir / f"{name}.csv", table)
+        if name == "figure2":
+            table = table.convert_dtypes()  # whole numbers without decimals
+        if name != "figures34":  # too wide for a terminal
+            print_paper_table(console, table, title, HEADINGS)
+        sections.append("#" + paper_markdown(title, [], [readable(table, HEADINGS)]))
+    for stem, figure in figures.items():
+        save_figure(figure, sweep_dir / stem)
+        sections.append(f"![{TITLES['figures34']}]({stem}.png)\n")
+    write_text(sweep_dir / f"{NAME}.md", "\n".join(sections))
+    for note in notes:
+        print_line(console, note)
+    print_path(console, "tables and figures:", sweep_dir / f"{NAME}.md")
 
 
 def _corpus_note(settings: Sequence[Setting]) -> str:
@@ -99,12 +110,15 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
         settings: The settings.
         item: ``table5``: precision, recall and F1 on test pairs, means over seeds; F1 with its interval over test
             pairs. ``table4``: minutes of an epoch, means over epochs and seeds, and their ratio to BERT with text
-            alone on that corpus or, without such a run, to the corpus's first run with text alone. ``figures34``: loss
-            and F1 of training and validation after each epoch, means over seeds.
+            alone on that corpus or, without such a run, to the corpus's first run with text alone. ``figure2``: test
+            pairs that are no duplicates and predicted so (``tn``) or not (``fp``), duplicates that are missed (``fn``)
+            or found (``tp``), means over seeds, and the accuracy. ``figures34``: loss and F1 of training and validation
+            after each epoch, means over seeds.
     """
     make_rows: dict[str, Callable[[Setting], Sequence[Mapping[Any, Any]]]] = {
         "table4": lambda setting: [_minutes(setting, settings)],
         "table5": lambda setting: [_on_pairs(setting)],
+        "figure2": lambda setting: [_confusion(setting)],
         "figures34": lambda setting: mean_epochs(setting).to_dict("records"),
     }
     published: dict[object, Row] = {}
@@ -128,6 +142,11 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
 def _on_pairs(setting: Setting) -> Row:
     values = setting.pair_metrics(setting.methods[0])
     return {name: values[name] for name in (*METRICS["table5"], "f1_low", "f1_high")}
+
+
+def _confusion(setting: Setting) -> Row:
+    counts = setting.confusion(setting.methods[0])
+    return dict(zip(METRICS["figure2"], [*counts.ravel(), counts.trace() / counts.sum()], strict=True))
 
 
 def _minutes(setting: Setting, settings: Sequence[Setting]) -> Row:

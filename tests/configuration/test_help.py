@@ -44,7 +44,9 @@ def test_help_offers_what_serves_the_command(capsys, monkeypatch):
 
 def test_help_tells_experiments_of_training_from_those_of_baselines():
     train, baseline = (groups_of(command_help(name)) for name in ("train", "baseline"))
-    assert {"paper_text", "paper_code", "ours", "table5", "sensitivity", "sbert", "supcon_paper"} <= train["experiment"]
+    assert {"paper_text", "paper_code", "ours", "paper_tables", "sensitivity", "sbert", "supcon_paper"} <= train[
+        "experiment"
+    ]
     assert baseline["experiment"] == {"cqa_retrieval", "leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
     assert "trainer" not in baseline
     assert {"eclipse", "demo", "github"} <= train["dataset"]

@@ -1,14 +1,16 @@
 """Tables of hand-made run folders beside the published numbers."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from small_models import save_small_model
 
 import gedbd.train
-from gedbd.duplicates.paper_tables import convergence, paper_table, write_item
+from gedbd.duplicates.paper_tables import TITLES, convergence, paper_table, write_tables
 from gedbd.evaluation.display_names import TEXT, TEXT_GRAPH
 from gedbd.experiments.published import read_published
 from gedbd.experiments.report.run_settings import Setting, group_settings
@@ -103,34 +105,68 @@ def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
     assert len(convergence(settings[3:]).axes[0].lines) == 2
 
 
-SMALL = ["dataset=demo", "encoder=tiny", "trainer.enable_progress_bar=false"]
+def test_figure2_counts_pairs_by_label_and_prediction(settings):
+    table = paper_table(settings[:1], "figure2")
+    assert table.loc[0, ["tn", "fp", "fn", "tp", "accuracy"]].tolist() == [1, 0, 0, 1, 1]
 
 
-@pytest.fixture
-def sweep(command, tmp_path):
-    """Trains what an experiment sweeps, and gives the sweep's folder."""
-    return lambda *options: command(gedbd.train, tmp_path, *SMALL, "hydra.sweep.dir=sweep", *options) / "sweep"
+WORDS = ("crash", "editor", "folder", "mail", "search", "theme", "update", "window")
+CORPORA = {"EclipsePlatform": "eclipse_platform", "Thunderbird": "mozilla_thunderbird"}
+MODELS = {"google-bert/bert-base-uncased": "bert", "FacebookAI/roberta-base": "roberta"}
+MODELS |= {"distilbert/distilbert-base-uncased": "distilbert", "microsoft/codebert-base": "roberta"}
+
+
+def write_bughub(folder: Path, name: str, count: int = 120, size: int = 3) -> None:
+    """A corpus in bughub's columns: half of the reports in groups of ``size``, of which all but one are labelled."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(WORDS, (count, 6))
+    of_group = [str(row - row % size) if row < count // 2 and row % size else "" for row in range(count)]
+    reports = {"Issue_id": range(count), "Priority": "P3", "Component": "UI", "Duplicated_issue": of_group}
+    reports |= {"Title": [" ".join(row[:3]) for row in words], "Description": [" ".join(row) for row in words]}
+    reports |= {"Status": "NEW", "Resolution": "", "Version": "1", "Resolved_time": ""}
+    reports |= {"Created_time": pd.date_range("2010-01-01", periods=count, tz="UTC").astype(str)}
+    folder.mkdir(parents=True)
+    pd.DataFrame(reports).to_csv(folder / f"{name}.csv", index=False)
+    labels = pd.DataFrame({"Issue_id": range(count - 1), "Duplicate": of_group[:-1]})
+    labels.replace("", "NULL").to_csv(folder / "train.csv", index=False)
 
 
 @pytest.mark.slow
-def test_tables_and_figures_of_the_methods(sweep, capsys):
-    folder = sweep("experiment=table5", "pairs.fill_to=600", "trainer.max_epochs=2")
-    text = (folder / "table5.md").read_text()
-    assert "demo is not the paper's data" in text
-    assert "split=pair" in text
-    table = pd.read_csv(folder / "table5.csv")
-    assert table["model"][:2].tolist() == ["tiny, text alone", "tiny, text + graph"]
-    results = pd.read_csv(folder / "1" / "results.csv")
-    assert table["f1"][1] == pytest.approx(results["f1"][0])
-    assert (table["paper f1"].notna()).sum() == 10
-    for name in ("table4", "figures34"):
-        write_item(folder, name)
-        assert (folder / f"{name}.md").is_file()
-    assert (folder / "figures34_demo.png").is_file()
-    assert pd.read_csv(folder / "table4.csv")["relative"][0] == 1
+def test_one_sweep_makes_all_tables_and_figures_of_the_paper_and_resumes(command, tmp_path, capsys):
+    for folder, name in CORPORA.items():
+        write_bughub(tmp_path / "data" / folder, name)
+    for model, architecture in MODELS.items():  # the names of the hub's models are folders here
+        save_small_model(tmp_path / model, architecture, positions=256)
+    makefile = (Path(gedbd.train.__file__).parents[1] / "Makefile").read_text()
+    words = re.search(r"gedbd train (experiment=paper_tables .*) \$\(ARGS\)", makefile)[1].split()
+    words += ["encoder.max_tokens=16", "pairs.fill_to=150", "trainer.max_epochs=2", "trainer.accelerator=cpu"]
+    sweep = tmp_path / "outputs" / "paper"
+    # Four of the sixteen runs: a sweep that ended early.
+    command(gedbd.train, tmp_path, *words, "encoder=bert")
+    first = {path: path.stat().st_mtime_ns for path in sweep.glob("*/predictions.parquet")}
+    assert len(first) == 4
+    command(gedbd.train, tmp_path, *words)
+    runs = {path: path.stat().st_mtime_ns for path in sweep.glob("*/predictions.parquet")}
+    assert len(runs) == 16
+    assert first.items() <= runs.items()
+
+    page = (sweep / "paper_tables.md").read_text()
+    assert all(f"## {title}" in page for title in TITLES.values())
+    tables = {name: pd.read_csv(sweep / f"{name}.csv") for name in TITLES}
+    later = read_published("duplicates", "figures34")["condition"].astype(int) > 2
+    assert len(tables["figures34"]) == 2 * 16 + later.sum()
+    for name, metric in (("table4", "minutes"), ("table5", "f1")):
+        assert tables[name][metric].notna().sum() == len(tables[name]) == 16  # all that are published have a run
+        assert tables[name][f"paper {metric}"].notna().sum() == 10
+    counts = tables["figure2"][["tn", "fp", "fn", "tp"]]
+    assert (counts.sum(axis=1) == 30).all()  # a fifth of the pairs
+    assert all((sweep / f"figures34_{corpus}.png").is_file() for corpus in ("eclipse", "thunderbird"))
+
+    command(gedbd.train, tmp_path, *words)  # trains nothing again
+    assert {path: path.stat().st_mtime_ns for path in sweep.glob("*/predictions.parquet")} == runs
 
 
 def test_a_sweep_without_finished_runs_says_so(tmp_path, capsys):
     (tmp_path / "0").mkdir()
-    write_item(tmp_path, "table5")
+    write_tables(tmp_path)
     assert "no run of" in capsys.readouterr().out

@@ -16,10 +16,13 @@ from reference_pages.http_page import http_page
 from reference_pages.markdown import prose
 from reference_pages.option_files import CONF, description_of, option_files, read_option_file
 from reference_pages.options_page import options_page
+from reference_pages.paper_options import PAGE as PAPERS
+from reference_pages.paper_options import with_table
 
 import gedbd
 from gedbd.__main__ import command_names, config_name
 from gedbd.configuration.help import NOT_CHOICES, read_command
+from gedbd.configuration.options import compose_options
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import SCHEMA as FEEDBACK_SCHEMA
 from gedbd.experiments import sweep_jobs
@@ -120,6 +123,27 @@ def test_all_that_leaves_is_listed():
         group, _, name = file.rpartition("/")
         if group != "dataset" and (group, option) != ("", "entity"):  # gedbd download; of gedbd dashboard
             assert {f"{group}={name}", name, f"{option}=postgresql://..."} & set(re.split(r"[ ,]+", listed)), file
+
+
+def test_the_table_of_the_papers_options_is_that_of_the_composed_configurations():
+    page = PAPERS.read_text()
+    assert with_table(page) == page, "run: PYTHONPATH=docs python -m reference_pages.paper_options"
+    plain, paper = (
+        compose_options("train", [*words, "encoder=roberta", "dataset=eclipse"])
+        for words in ([], ["experiment=paper_text"])
+    )
+    training = " ".join((ROOT / "docs" / "guides" / "training.md").read_text().split())
+    for cfg, told in (
+        (plain, "defaults, which are no paper's: all"),
+        (paper, "graph-enhanced transformer's paper has"),
+    ):
+        said = training.partition(told)[2].partition(f"patience {cfg.patience}")[0]
+        reports = cfg.dataset.rows["reports" if cfg.dataset.subset == "all" else cfg.dataset.subset]
+        assert f"{reports:,} reports" in said
+        assert f"{cfg.batch_size} pairs a step" in said
+        assert cfg.monitor.removeprefix("val/").replace("_", " ") in said
+        assert f"{cfg.pairs.random_negatives:,} random negatives" in said or not cfg.pairs.random_negatives
+        assert ("BERT" if cfg.graph.titles else "RoBERTa") in said
 
 
 def test_all_commands_are_on_their_page():

@@ -88,6 +88,11 @@ class Setting:
         low, high = f1_interval(*self._predictions(method))
         return values | {"f1_low": low, "f1_high": high}
 
+    def confusion(self, method: str) -> np.ndarray:
+        """``(2, 2)`` counts of the reported pairs by label and prediction, 0 before 1; means over seeds."""
+        predicted, label, *_ = self._predictions(method)
+        return np.bincount(2 * label + predicted, minlength=4).reshape(2, 2) / len(self.runs)
+
     def rank_metrics(self, method: str, protocol: str = EARLIER) -> dict[str, float] | None:
         """Means over seeds of the metrics on queries, and intervals over queries; None if nothing was ranked."""
         table = self.ranks(method, protocol)
