@@ -88,18 +88,13 @@ FIELD_NAMES = tuple(column.name for column in fields(Report))  # as in JSON
 class Filters:
     """Filters of a search.
 
-    Attributes:
-        created_from: Created at this moment or later, UTC.
-        created_before: Created before this moment, UTC.
-        component: A component of the report, case-insensitive.
-
     Raises:
         ValueError: If a date is out of range.
     """
 
-    created_from: datetime | None = None
-    created_before: datetime | None = None
-    component: str | None = None
+    created_from: datetime | None = None  # created at this moment or later, UTC
+    created_before: datetime | None = None  # created before this moment, UTC
+    component: str | None = None  # a component of the report, case-insensitive
 
     @classmethod
     def of_texts(cls, created_from: str | None, created_before: str | None, component: object) -> "Filters":

@@ -27,22 +27,17 @@ OUTSIDE = -1
 
 @dataclass(frozen=True)
 class Documents:
-    """N documents in chronological order. The row number is a document's only identity.
+    """N documents in chronological order. The row number is a document's only identity."""
 
-    Attributes:
-        name: Short name of the collection, used for folders and titles.
-        table: N rows, indexed 0..N-1, with the columns ``id`` (text, unique), ``created_at`` (UTC, ``NaT`` throughout
-            where there are no dates), text columns and attributes. The reader of the collection declares which ones.
-        warnings: What the reader dropped, filled in or found unusual, with counts, one sentence each.
-        more_texts: Text columns besides title and description that belong to the contents of a document.
-        template: Lines of the tracker's issue template, which were left out of the descriptions.
-    """
-
-    name: str
+    name: str  # short name of the collection, used for folders and titles
+    # N rows, indexed 0..N-1, with the columns ``id`` (text, unique), ``created_at`` (UTC, ``NaT`` throughout where
+    # there are no dates), text columns and attributes. The reader of the collection declares which ones.
     table: pd.DataFrame
+    # what the reader dropped, filled in or found unusual, with counts, one sentence each
     warnings: tuple[str, ...] = ()
+    # text columns besides title and description that belong to the contents of a document
     more_texts: tuple[str, ...] = ()
-    template: tuple[str, ...] = ()
+    template: tuple[str, ...] = ()  # lines of the tracker's issue template, which were left out of the descriptions
 
     def __len__(self) -> int:
         return len(self.table)
@@ -175,32 +170,23 @@ class ChangeCorpus:
     the commit's message (files and hunks repeat only the first 10,000 characters of each), ``paths`` the changed paths
     separated by line breaks, ``diff`` the change as a unified diff, and ``commit`` the row of the commit. Ids are
     ``COMMIT``, ``COMMIT:path`` and ``COMMIT:path:n`` with n from 1.
-
-    Attributes:
-        name: Short name of the repository.
-        reports: The bug reports; None for a history alone.
-        commits: Also has ``COMMIT_COLUMNS``; ``parents`` are ids separated by blanks.
-        files: One row per file of a commit.
-        hunks: One row per hunk of a file; also has ``HUNK_COLUMNS``, of which ``file`` is the row of the file.
-        fixing: Links from report rows to the rows of the commits that fixed them; None without reports.
-        inducing: Links from report rows to the rows of the changes that introduced the bugs, by granularity, if the
-            data has it. ``made_at`` is the date of the fix, which reveals the link.
-        fixed_paths: Report row to the sorted paths of the files that its fix changed, for reports of which the data
-            names files but no commit of the history; where ``fixing`` has a commit, the files are those that it
-            changed. All paths occur in the history, but may not exist at the date of the report. None if the data
-            names no files.
-        warnings: What was dropped, cut or found unusual, with counts, one sentence each.
     """
 
-    name: str
-    reports: Corpus | None
-    commits: Documents
-    files: Documents
-    hunks: Documents
+    name: str  # short name of the repository
+    reports: Corpus | None  # the bug reports; None for a history alone
+    commits: Documents  # also has ``COMMIT_COLUMNS``; ``parents`` are ids separated by blanks
+    files: Documents  # one row per file of a commit
+    hunks: Documents  # one row per hunk of a file; also has ``HUNK_COLUMNS``, of which ``file`` is the row of the file
+    # links from report rows to the rows of the commits that fixed them; None without reports
     fixing: Links | None = None
+    # links from report rows to the rows of the changes that introduced the bugs, by granularity, if the data has it.
+    # ``made_at`` is the date of the fix, which reveals the link.
     inducing: dict[str, Links] = field(default_factory=dict)
+    # report row to the sorted paths of the files that its fix changed, for reports of which the data names files but no
+    # commit of the history; where ``fixing`` has a commit, the files are those that it changed. All paths occur in the
+    # history, but may not exist at the date of the report. None if the data names no files.
     fixed_paths: dict[int, tuple[str, ...]] | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what was dropped, cut or found unusual, with counts, one sentence each
 
     def changes(self, granularity: Granularity) -> Documents:
         """The table of a granularity."""

@@ -48,21 +48,13 @@ LATEST_OF_PAIR = "SELECT verdict, source FROM events WHERE subject = ? AND candi
 
 @dataclass(frozen=True)
 class FeedbackEvent:
-    """Feedback of one person on one suggestion.
+    """Feedback of one person on one suggestion."""
 
-    Attributes:
-        report: The query report; without ``issue_id`` it is identified by its title and description.
-        candidate: Id of the stored report that was suggested.
-        verdict: ``accept`` (duplicates), ``reject`` (not duplicates) or ``withdraw`` (cancels earlier feedback).
-        source: Where the feedback comes from: ``web``, ``api`` or ``webhook``.
-        who: Name of the person; empty if unknown.
-    """
-
-    report: Report
-    candidate: str
-    verdict: str
-    source: str
-    who: str = ""
+    report: Report  # the query report; without ``issue_id`` it is identified by its title and description
+    candidate: str  # id of the stored report that was suggested
+    verdict: str  # ``accept`` (duplicates), ``reject`` (not duplicates) or ``withdraw`` (cancels earlier feedback)
+    source: str  # where the feedback comes from: ``web``, ``api`` or ``webhook``
+    who: str = ""  # name of the person; empty if unknown
 
     @property
     def subject(self) -> str:

@@ -21,18 +21,13 @@ class Relevance(Protocol):
 
 @dataclass(frozen=True)
 class Links:
-    """Relevance as single links from a query row to a document row.
+    """Relevance as single links from a query row to a document row."""
 
-    Attributes:
-        table: L rows with ``query`` and ``document`` (int64 row numbers), ``source`` (what states the link:
-            ``dupe_of``, ``issue link``, ``comment``, ...) and ``made_at`` (UTC, ``NaT`` where unknown).
-        num_queries: Number of rows in the table of queries.
-        num_documents: Number of rows in the table of documents; equal to ``num_queries`` if both are one table.
-    """
-
+    # L rows with ``query`` and ``document`` (int64 row numbers), ``source`` (what states the link: ``dupe_of``,
+    # ``comment``, ...) and ``made_at`` (UTC, ``NaT`` where unknown)
     table: pd.DataFrame
-    num_queries: int
-    num_documents: int
+    num_queries: int  # number of rows in the table of queries
+    num_documents: int  # number of rows in the table of documents; equal to ``num_queries`` if both are one table
 
     def __len__(self) -> int:
         return len(self.table)
@@ -67,13 +62,10 @@ class Links:
 
 @dataclass(frozen=True)
 class Groups:
-    """Relevance as an equivalence: all documents of a group are relevant to each other.
+    """Relevance as an equivalence: all documents of a group are relevant to each other."""
 
-    Attributes:
-        group: ``(N,)`` int64. A group is a connected component of duplicate links; its number is the row of its
-            master, the oldest member. A document without a link is a group of its own.
-    """
-
+    # ``(N,)`` int64. A group is a connected component of duplicate links; its number is the row of its master, the
+    # oldest member. A document without a link is a group of its own.
     group: np.ndarray
 
     @classmethod

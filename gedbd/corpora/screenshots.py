@@ -36,19 +36,12 @@ MIN_PROGRESS_IMAGES = 65  # fewer are checked without a progress bar
 
 
 class ImageFile(NamedTuple):
-    """An attached image.
+    """An attached image."""
 
-    Attributes:
-        name: Name in the report.
-        path: Its file.
-        sha256: Of the file's bytes; empty if it was not read.
-        problem: Why it cannot be described; empty if it can.
-    """
-
-    name: str
-    path: Path
-    sha256: str
-    problem: str
+    name: str  # name in the report
+    path: Path  # its file
+    sha256: str  # of the file's bytes; empty if it was not read
+    problem: str  # why it cannot be described; empty if it can
 
 
 def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, max_megabytes: float) -> list[ImageFile]:

@@ -289,25 +289,16 @@ async def suggestions(
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the service.
+    """Settings of the service."""
 
-    Attributes:
-        token: Token that requests must send, None if none is needed; the page and the health check never need it.
-        names: Host names of the service besides those of this machine.
-        max_body_bytes: Maximum size of one request.
-        timeout_s: Maximum time to receive a request, and to answer it, in seconds.
-        searches_at_once: Number of threads that search.
-        searches_waiting: Number of requests that may wait for such a thread; further requests get a 503.
-        changes_waiting: Number of requests that may wait for the one thread that changes the index.
-    """
-
+    # token that requests must send, None if none is needed; the page and the health check never need it
     token: str | None = None
-    names: tuple[str, ...] = ()
-    max_body_bytes: int = 1 << 20
-    timeout_s: float = 30.0
-    searches_at_once: int = 2
-    searches_waiting: int = 32
-    changes_waiting: int = 32
+    names: tuple[str, ...] = ()  # host names of the service besides those of this machine
+    max_body_bytes: int = 1 << 20  # maximum size of one request
+    timeout_s: float = 30.0  # maximum time to receive a request, and to answer it, in seconds
+    searches_at_once: int = 2  # number of threads that search
+    searches_waiting: int = 32  # number of requests that may wait for such a thread; further requests get a 503
+    changes_waiting: int = 32  # number of requests that may wait for the one thread that changes the index
 
 
 def create_app(

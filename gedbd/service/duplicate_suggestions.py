@@ -46,27 +46,17 @@ class NamedReport:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The suggestion for one new report.
+    """The suggestion for one new report."""
 
-    Attributes:
-        issue: Its id.
-        named: The suggested reports, the most likely first; may be empty.
-        comment: The text of the comment; empty if nothing is suggested.
-        reason: Why nothing is suggested.
-        is_list: Whether the suggestion is right if any suggested report is, not only the first.
-        moment: When the report was compared, ISO 8601 in UTC.
-        mode: "shadow" if no comment is posted, else "comment".
-        outcome: With a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as
-            a duplicate later, else "no duplicate known".
-    """
-
-    issue: str
-    named: tuple[NamedReport, ...] = ()
-    comment: str = ""
-    reason: str = ""
-    is_list: bool = False
-    moment: str = ""
-    mode: str = ""
+    issue: str  # its id
+    named: tuple[NamedReport, ...] = ()  # the suggested reports, the most likely first; may be empty
+    comment: str = ""  # the text of the comment; empty if nothing is suggested
+    reason: str = ""  # why nothing is suggested
+    is_list: bool = False  # whether the suggestion is right if any suggested report is, not only the first
+    moment: str = ""  # when the report was compared, ISO 8601 in UTC
+    mode: str = ""  # "shadow" if no comment is posted, else "comment"
+    # with a suggestion "right", "wrong" or "not yet known"; without one "missed" if the report was marked as a
+    # duplicate later, else "no duplicate known"
     outcome: str = UNKNOWN
 
     @property

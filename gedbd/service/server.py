@@ -28,17 +28,12 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Limits of uvicorn. They do not bound how slowly a client may send or read: a buffering proxy does.
+    """Limits of uvicorn. They do not bound how slowly a client may send or read: a buffering proxy does."""
 
-    Attributes:
-        max_connections: Number of open connections at which further requests get a 503.
-        keep_alive_s: How long a connection stays open after an answer, in seconds.
-        shutdown_grace_s: How long requests in flight may take after a signal to stop, in seconds. The process exits
-            at most three seconds later.
-    """
-
-    max_connections: int = 256
-    keep_alive_s: int = 5
+    max_connections: int = 256  # number of open connections at which further requests get a 503
+    keep_alive_s: int = 5  # how long a connection stays open after an answer, in seconds
+    # how long requests in flight may take after a signal to stop, in seconds. The process exits at most three seconds
+    # later.
     shutdown_grace_s: int = 5
 
 

@@ -72,21 +72,13 @@ class ReplacesIndexError(ValueError):
 
 
 class IndexModel(NamedTuple):
-    """The settings of a new index.
+    """The settings of a new index."""
 
-    Attributes:
-        settings: The sections encoder, text and backend, the last one resolved.
-        matching: Ranker, probabilities, and results of a backtest.
-        weights: Checkpoint of a trained encoder; None for the downloaded encoder.
-        cache_dir: Folder of cached vectors.
-        given: A Python object as the encoder, which the settings then only describe.
-    """
-
-    settings: DictConfig
-    matching: TriageModel
-    weights: Path | None
-    cache_dir: str
-    given: GivenEncoder | None = None
+    settings: DictConfig  # the sections encoder, text and backend, the last one resolved
+    matching: TriageModel  # ranker, probabilities, and results of a backtest
+    weights: Path | None  # checkpoint of a trained encoder; None for the downloaded encoder
+    cache_dir: str  # folder of cached vectors
+    given: GivenEncoder | None = None  # a Python object as the encoder, which the settings then only describe
 
 
 class Model(NamedTuple):
@@ -97,21 +89,13 @@ class Model(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Numbers of reports.
+    """Numbers of reports."""
 
-    Attributes:
-        added: New reports, or all reports if the model is new.
-        updated: Reports with any change.
-        unchanged: Reports without changes.
-        deleted: Reports that are not in the corpus.
-        kept: Reports that other processes have changed during the update; these changes are newer and stay.
-    """
-
-    added: int
-    updated: int
-    unchanged: int
-    deleted: int
-    kept: int = 0
+    added: int  # new reports, or all reports if the model is new
+    updated: int  # reports with any change
+    unchanged: int  # reports without changes
+    deleted: int  # reports that are not in the corpus
+    kept: int = 0  # reports that other processes have changed during the update; these changes are newer and stay
 
 
 class Contents(NamedTuple):

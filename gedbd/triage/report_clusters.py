@@ -56,25 +56,16 @@ UNMEASURED = (
 
 @dataclass(frozen=True)
 class Backlog:
-    """The reports of an index in chronological order.
+    """The reports of an index in chronological order."""
 
-    Attributes:
-        name: The tracker's name.
-        model: The ranker and its probabilities.
-        reports: N rows: ``id``, ``title``, ``url``, ``created_at`` (as 2024-01-31, empty if unknown), ``is_open``.
-        history: The features of the reports.
-        group: ``(N,)`` the lowest row of each group of marked or accepted duplicates.
-        rejected: Pairs of groups, the lower first, that people have rejected as duplicates.
-        num_unknown: Number of reports of unknown state; they count as open.
-    """
-
-    name: str
-    model: TriageModel
+    name: str  # the tracker's name
+    model: TriageModel  # the ranker and its probabilities
+    # N rows: ``id``, ``title``, ``url``, ``created_at`` (as 2024-01-31, empty if unknown), ``is_open``
     reports: pd.DataFrame
-    history: ReportHistory
-    group: np.ndarray
-    rejected: frozenset[Pair]
-    num_unknown: int
+    history: ReportHistory  # the features of the reports
+    group: np.ndarray  # ``(N,)`` the lowest row of each group of marked or accepted duplicates
+    rejected: frozenset[Pair]  # pairs of groups, the lower first, that people have rejected as duplicates
+    num_unknown: int  # number of reports of unknown state; they count as open
 
     @property
     def open_rows(self) -> np.ndarray:
@@ -95,19 +86,12 @@ class LikelyPairs(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Open reports that are probably duplicates.
+    """Open reports that are probably duplicates."""
 
-    Attributes:
-        rows: The oldest open report of each group of known duplicates, oldest first.
-        marked: Number of further open reports that are marked as duplicates of each.
-        probability: Probability that each report but the oldest is a duplicate of the oldest.
-        lowest: The lowest probability of all pairs.
-    """
-
-    rows: tuple[int, ...]
-    marked: tuple[int, ...]
-    probability: tuple[float, ...]
-    lowest: float
+    rows: tuple[int, ...]  # the oldest open report of each group of known duplicates, oldest first
+    marked: tuple[int, ...]  # number of further open reports that are marked as duplicates of each
+    probability: tuple[float, ...]  # probability that each report but the oldest is a duplicate of the oldest
+    lowest: float  # the lowest probability of all pairs
 
     @property
     def size(self) -> int:
@@ -116,21 +100,13 @@ class Cluster(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The clusters, largest first, and counts of the pairs at or above the threshold that are in no cluster.
+    """The clusters, largest first, and counts of the pairs at or above the threshold that are in no cluster."""
 
-    Attributes:
-        clusters: Of equal sizes, the one with the higher ``lowest`` comes first.
-        num_closed: Number of pairs whose earlier report and all its known duplicates are closed.
-        num_rejected: Number of pairs that people have rejected.
-        num_apart: Number of pairs in no cluster because a third report is similar to only one of them.
-        closest: The most probable pairs below the threshold, if there is no cluster.
-    """
-
-    clusters: list[Cluster]
-    num_closed: int
-    num_rejected: int
-    num_apart: int
-    closest: tuple[Cluster, ...] = ()
+    clusters: list[Cluster]  # of equal sizes, the one with the higher ``lowest`` comes first
+    num_closed: int  # number of pairs whose earlier report and all its known duplicates are closed
+    num_rejected: int  # number of pairs that people have rejected
+    num_apart: int  # number of pairs in no cluster because a third report is similar to only one of them
+    closest: tuple[Cluster, ...] = ()  # the most probable pairs below the threshold, if there is no cluster
 
 
 @stage("read the index")

@@ -43,17 +43,11 @@ FILE = "matching.json"  # that a backtest leaves; named in errors
 
 @dataclass(frozen=True)
 class MatchProbability:
-    """Maps the features of a candidate to the probability that it is right.
+    """Maps the features of a candidate to the probability that it is right."""
 
-    Attributes:
-        trees: Trees on ``CONFIDENCE_FEATURES``.
-        knots: ``(T,)`` outputs of the trees, ascending; the probability is interpolated between them.
-        probabilities: ``(T,)`` probabilities at the knots, ascending.
-    """
-
-    trees: BoostedTrees
-    knots: np.ndarray
-    probabilities: np.ndarray
+    trees: BoostedTrees  # trees on ``CONFIDENCE_FEATURES``
+    knots: np.ndarray  # ``(T,)`` outputs of the trees, ascending; the probability is interpolated between them
+    probabilities: np.ndarray  # ``(T,)`` probabilities at the knots, ascending
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Predicts probabilities from features, ``(B, F) -> (B,)``."""
@@ -86,19 +80,12 @@ def default_confidence() -> MatchProbability:
 
 
 class Matches(NamedTuple):
-    """The first matches of several reports, B in all.
+    """The first matches of several reports, B in all."""
 
-    Attributes:
-        features: ``(B, F)``, see ``confidence_features``.
-        right: ``(B,)`` bool, whether each match is right.
-        weight: ``(B,)`` sample weight of each match's report.
-        fold: ``(B,)`` from 0 to ``NUM_FOLDS - 1``; reports of one duplicate group are in one fold.
-    """
-
-    features: np.ndarray
-    right: np.ndarray
-    weight: np.ndarray
-    fold: np.ndarray
+    features: np.ndarray  # ``(B, F)``, see ``confidence_features``
+    right: np.ndarray  # ``(B,)`` bool, whether each match is right
+    weight: np.ndarray  # ``(B,)`` sample weight of each match's report
+    fold: np.ndarray  # ``(B,)`` from 0 to ``NUM_FOLDS - 1``; reports of one duplicate group are in one fold
 
     @property
     def is_best(self) -> np.ndarray:
@@ -235,20 +222,14 @@ class BestCandidates(NamedTuple):
 
 @dataclass(frozen=True)
 class TriageModel:
-    """Ranker and probabilities, learned from a tracker's history, with the results of the backtest.
+    """Ranker and probabilities, learned from a tracker's history, with the results of the backtest."""
 
-    Attributes:
-        ranker: Ranker of the candidates of a report.
-        confidence: Maps the features of a candidate to a probability.
-        targets: Results for all measured precision targets, lowest first; empty without a backtest.
-        target_precision: The default precision target.
-        list_targets: As ``targets``, for lists of the best matches; also empty if an older backtest has none.
-    """
-
-    ranker: ReportRanker
-    confidence: MatchProbability
+    ranker: ReportRanker  # ranker of the candidates of a report
+    confidence: MatchProbability  # maps the features of a candidate to a probability
+    # results for all measured precision targets, lowest first; empty without a backtest
     targets: tuple[TargetResult, ...]
-    target_precision: float
+    target_precision: float  # the default precision target
+    # as ``targets``, for lists of the best matches; also empty if an older backtest has none
     list_targets: tuple[TargetResult, ...] = ()
 
     @property

@@ -28,37 +28,22 @@ OVERLAP = timedelta(minutes=10)  # the clocks of a tracker's servers may differ 
 
 
 class Scope(NamedTuple):
-    """What to fetch.
+    """What to fetch."""
 
-    Args:
-        project: The project's name on the tracker.
-        since: Fetch only what changed since then (ISO 8601, UTC); ``None`` fetches everything.
-        start: ``next`` of the last page that was written; ``None`` starts at the beginning.
-        folder: Folder for files that the client keeps in addition to the pages.
-    """
-
-    project: str
-    since: str | None
-    start: Cursor | None
-    folder: Path
+    project: str  # the project's name on the tracker
+    since: str | None  # fetch only what changed since then (ISO 8601, UTC); ``None`` fetches everything
+    start: Cursor | None  # ``next`` of the last page that was written; ``None`` starts at the beginning
+    folder: Path  # folder for files that the client keeps in addition to the pages
 
 
 class Page(NamedTuple):
-    """One page of a list, and where to continue.
+    """One page of a list, and where to continue."""
 
-    Args:
-        records: The issues to write into one file; empty if the page lists something else.
-        next: Where the client's ``pages`` continues after this page; ``None`` after the last.
-        label: Name of the list.
-        size: Number of records on the page.
-        total: Length of the list, ``None`` if unknown.
-    """
-
-    records: list[Record]
-    next: Cursor | None
-    label: str
-    size: int
-    total: int | None
+    records: list[Record]  # the issues to write into one file; empty if the page lists something else
+    next: Cursor | None  # where the client's ``pages`` continues after this page; ``None`` after the last
+    label: str  # name of the list
+    size: int  # number of records on the page
+    total: int | None  # length of the list, ``None`` if unknown
 
 
 @dataclass(frozen=True)
@@ -182,25 +167,15 @@ class Bar:
 
 @dataclass
 class FetchState:
-    """Progress of the fetch into a folder.
+    """Progress of the fetch into a folder."""
 
-    Args:
-        tracker: The source of the pages; pages of another source are refused.
-        since: Only issues that changed since then (ISO 8601) are fetched; ``None`` for all issues.
-        started: When the current or last fetch began, by the server's clock (ISO 8601).
-        complete: Whether the fetch is complete.
-        next: Where the fetch continues; ``None`` at its beginning.
-        pages: Number of files written by all fetches.
-        issues: Number of records in the files of this fetch.
-    """
-
-    tracker: Mapping[str, Any]
-    since: str | None = None
-    started: str | None = None
-    complete: bool = False
-    next: Cursor | None = None
-    pages: int = 0
-    issues: int = 0
+    tracker: Mapping[str, Any]  # the source of the pages; pages of another source are refused
+    since: str | None = None  # only issues that changed since then (ISO 8601) are fetched; ``None`` for all issues
+    started: str | None = None  # when the current or last fetch began, by the server's clock (ISO 8601)
+    complete: bool = False  # whether the fetch is complete
+    next: Cursor | None = None  # where the fetch continues; ``None`` at its beginning
+    pages: int = 0  # number of files written by all fetches
+    issues: int = 0  # number of records in the files of this fetch
 
 
 def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:

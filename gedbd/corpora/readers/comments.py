@@ -70,33 +70,20 @@ Stance = Literal["certain", "hedged", "denied"]
 
 
 class Comment(NamedTuple):
-    """A comment.
-
-    Attributes:
-        text: What it says.
-        bot: Whether a bot wrote it.
-        member: Whether its author may close issues, as far as the export says.
-        written_at: When it was written, UTC; ``None`` if unknown.
-    """
+    """A comment."""
 
     text: str
-    bot: bool = False
-    member: bool = False
-    written_at: datetime | None = None
+    bot: bool = False  # whether a bot wrote it
+    member: bool = False  # whether its author may close issues, as far as the export says
+    written_at: datetime | None = None  # when it was written, UTC; ``None`` if unknown
 
 
 class Mention(NamedTuple):
-    """An issue that a comment names as a duplicate.
+    """An issue that a comment names as a duplicate."""
 
-    Attributes:
-        named: Its number or key.
-        project: The repository or project before the number, with the host if it is an address; empty if not given.
-        stance: Whether the comment is certain, guesses or denies.
-    """
-
-    named: str
-    project: str
-    stance: Stance
+    named: str  # its number or key
+    project: str  # the repository or project before the number, with the host if it is an address; empty if not given
+    stance: Stance  # whether the comment is certain, guesses or denies
 
 
 class References:

@@ -166,19 +166,12 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
 
 
 class Dialect(NamedTuple):
-    """The format of a CSV file.
+    """The format of a CSV file."""
 
-    Attributes:
-        separator: The character between two columns.
-        encoding: A codec of Python.
-        warnings: Warnings about a separator other than a comma, or an encoding other than UTF-8.
-        names_separator: Whether the first line names the separator, such as ``sep=;``.
-    """
-
-    separator: str = ","
-    encoding: str = DEFAULT_ENCODING
-    warnings: tuple[str, ...] = ()
-    names_separator: bool = False
+    separator: str = ","  # the character between two columns
+    encoding: str = DEFAULT_ENCODING  # a codec of Python
+    warnings: tuple[str, ...] = ()  # warnings about a separator other than a comma, or an encoding other than UTF-8
+    names_separator: bool = False  # whether the first line names the separator, such as ``sep=;``
 
 
 def is_of_jira(header: Iterable[str]) -> bool:

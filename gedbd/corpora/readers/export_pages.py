@@ -29,26 +29,16 @@ SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can ex
 
 
 class ExportPage(NamedTuple):
-    """One file of an export.
-
-    Attributes:
-        path: The file.
-        text: Its content.
-    """
+    """One file of an export."""
 
     path: Path
     text: str
 
 
 class ExportRecord(NamedTuple):
-    """One issue as the tracker exports it.
+    """One issue as the tracker exports it."""
 
-    Attributes:
-        position: File, and number of the record in it, counted from 1, for messages.
-        record: The issue.
-    """
-
-    position: str
+    position: str  # file, and number of the record in it, counted from 1, for messages
     record: Record
 
 

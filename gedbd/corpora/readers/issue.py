@@ -16,19 +16,12 @@ ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
 
 class Link(NamedTuple):
-    """Another issue that is named as a duplicate.
+    """Another issue that is named as a duplicate."""
 
-    Attributes:
-        named: Its number or key.
-        source: What names it.
-        made_at: When it was named, UTC; ``None`` if unknown.
-        project: Its repository or project, as far as it is written; empty if it is that of the issue.
-    """
-
-    named: str
-    source: str
-    made_at: datetime | None = None
-    project: str = ""
+    named: str  # its number or key
+    source: str  # what names it
+    made_at: datetime | None = None  # when it was named, UTC; ``None`` if unknown
+    project: str = ""  # its repository or project, as far as it is written; empty if it is that of the issue
 
 
 class DateKeys(NamedTuple):
@@ -41,53 +34,32 @@ class DateKeys(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """One change of a field of the corpus.
+    """One change of a field of the corpus."""
 
-    Attributes:
-        when: When it was made, UTC; ``None`` if unknown.
-        field: Its name in the table of documents.
-        before: The removed value, empty for none.
-        after: The added value, empty for none.
-        whole: Whether the field has a single value, which was replaced; else one of several was removed or added.
-    """
-
-    when: datetime | None
-    field: str
-    before: str
-    after: str
+    when: datetime | None  # when it was made, UTC; ``None`` if unknown
+    field: str  # its name in the table of documents
+    before: str  # the removed value, empty for none
+    after: str  # the added value, empty for none
+    # whether the field has a single value, which was replaced; else one of several was removed or added
     whole: bool = True
 
 
 class Issue(NamedTuple):
-    """One issue.
+    """One issue."""
 
-    Attributes:
-        issue_id: Its number or key.
-        project: The repository or project within which the number is unique; empty if unknown or part of the key.
-        created_at: UTC, ``None`` if unknown.
-        updated_at: UTC, ``None`` if unknown.
-        values: Field to its values in the export, without ``created_at`` and ``id``.
-        links: The duplicates that it names.
-        changes: Its history, ``None`` if the export does not hold it.
-        remarks: Notes for the user, worded to follow "issues".
-        outside: The key of each date that is out of range.
-        position: File and number of the record, for messages.
-        is_duplicate: Whether it was closed as a duplicate.
-        resolved_at: When it was last resolved or closed, UTC; ``None`` if it is open, or unknown. It is
-            not reset to creation, as it tells which issues were open at a moment.
-    """
-
-    issue_id: str
-    project: str
-    created_at: datetime | None
-    updated_at: datetime | None
-    values: Values
-    links: tuple[Link, ...] = ()
-    changes: tuple[FieldChange, ...] | None = None
-    remarks: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
-    position: str = ""
-    is_duplicate: bool = False
+    issue_id: str  # its number or key
+    project: str  # the repository or project within which the number is unique; empty if unknown or part of the key
+    created_at: datetime | None  # UTC, ``None`` if unknown
+    updated_at: datetime | None  # UTC, ``None`` if unknown
+    values: Values  # field to its values in the export, without ``created_at`` and ``id``
+    links: tuple[Link, ...] = ()  # the duplicates that it names
+    changes: tuple[FieldChange, ...] | None = None  # its history, ``None`` if the export does not hold it
+    remarks: tuple[str, ...] = ()  # notes for the user, worded to follow "issues"
+    outside: tuple[str, ...] = ()  # the key of each date that is out of range
+    position: str = ""  # file and number of the record, for messages
+    is_duplicate: bool = False  # whether it was closed as a duplicate
+    # when it was last resolved or closed, UTC; ``None`` if it is open, or unknown. It is not reset to creation, as it
+    # tells which issues were open at a moment.
     resolved_at: datetime | None = None
 
 

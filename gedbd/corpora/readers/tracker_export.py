@@ -31,13 +31,9 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class ExportRow(int):
-    """The number of a record, counted over all pages; messages show its number on its page.
+    """The number of a record, counted over all pages; messages show its number on its page."""
 
-    Attributes:
-        label: ``49``, or with several pages ``49 of issues-2.csv``.
-    """
-
-    label: str
+    label: str  # ``49``, or with several pages ``49 of issues-2.csv``
 
     def __str__(self) -> str:
         return self.label

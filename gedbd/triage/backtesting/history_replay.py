@@ -34,15 +34,11 @@ MIN_RIGHT = 50
 
 
 class LearnedHistory(NamedTuple):
-    """A ranker, and the replay for training and testing of probabilities.
+    """A ranker, and the replay for training and testing of probabilities."""
 
-    Attributes:
-        ranker: Ranker trained on the duplicates of the labelled splits.
-        replayed: The first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (sample
-            weight of the report) and ``unknown`` (bool, see ``unknown_reasons``).
-    """
-
-    ranker: ReportRanker
+    ranker: ReportRanker  # ranker trained on the duplicates of the labelled splits
+    # the first matches of reports, see ``replay``, with the columns ``part``, ``fold``, ``weight`` (sample weight of
+    # the report) and ``unknown`` (bool, see ``unknown_reasons``)
     replayed: pd.DataFrame
 
 

@@ -46,16 +46,12 @@ LOWEST_CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class Suggestions:
-    """The best match of each replayed report of a split.
+    """The best match of each replayed report of a split."""
 
-    Attributes:
-        best: One row per report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right
-            candidate, 0 if none is right), ``unknown`` (see ``unknown_reasons``), ``probability``.
-        group: ``(N,)`` group of each report.
-    """
-
+    # one row per report with a candidate: ``query``, ``candidate``, ``right``, ``rank`` (of the first right candidate,
+    # 0 if none is right), ``unknown`` (see ``unknown_reasons``), ``probability``
     best: pd.DataFrame
-    group: np.ndarray
+    group: np.ndarray  # ``(N,)`` group of each report
 
     @classmethod
     def of_part(cls, matches: pd.DataFrame, corpus: Corpus) -> "Suggestions":
@@ -114,21 +110,14 @@ class Suggestions:
 
 @dataclass(frozen=True)
 class Backtest:
-    """The result of a backtest.
+    """The result of a backtest."""
 
-    Attributes:
-        matching: The learned ranker, probabilities and thresholds.
-        replayed: See ``LearnedHistory``; empty for a stored backtest.
-        val: Best matches of the validation split.
-        test: Best matches of the test split.
-        tables: By name: ``targets``, ``lists`` (the same for ``Suggestions.lists``), ``search``, ``thresholds``,
-            ``reliability``, ``hubs``, ``unknown``, ``right``, ``wrong``, ``probabilities``.
-    """
-
-    matching: TriageModel
-    replayed: pd.DataFrame
-    val: Suggestions
-    test: Suggestions
+    matching: TriageModel  # the learned ranker, probabilities and thresholds
+    replayed: pd.DataFrame  # see ``LearnedHistory``; empty for a stored backtest
+    val: Suggestions  # best matches of the validation split
+    test: Suggestions  # best matches of the test split
+    # by name: ``targets``, ``lists`` (the same for ``Suggestions.lists``), ``search``, ``thresholds``, ``reliability``,
+    # ``hubs``, ``unknown``, ``right``, ``wrong``, ``probabilities``
     tables: dict[str, pd.DataFrame]
 
     @property

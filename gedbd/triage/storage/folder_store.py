@@ -140,25 +140,15 @@ def _owner(store: IndexStore) -> list[object]:
 
 @dataclass(frozen=True)
 class FolderState:
-    """A state of an index file. A change creates a new state; running searches keep theirs.
+    """A state of an index file. A change creates a new state; running searches keep theirs."""
 
-    Attributes:
-        reports: The connection that searches read from; within a change, the writing connection.
-        writer: The connection that changes the file.
-        version: ``IndexStore.changes`` of the reader when the state was read.
-        about: Facts about the index, see ``ReportStore.about``.
-        model: The model that encoded the reports.
-        memory: The features of the stored reports.
-        template: See ``template_of``.
-    """
-
-    reports: IndexStore
-    writer: IndexStore
-    version: int
-    about: dict[str, str]
-    model: LoadedModel
-    memory: InMemoryIndex
-    template: frozenset[str]
+    reports: IndexStore  # the connection that searches read from; within a change, the writing connection
+    writer: IndexStore  # the connection that changes the file
+    version: int  # ``IndexStore.changes`` of the reader when the state was read
+    about: dict[str, str]  # facts about the index, see ``ReportStore.about``
+    model: LoadedModel  # the model that encoded the reports
+    memory: InMemoryIndex  # the features of the stored reports
+    template: frozenset[str]  # see ``template_of``
 
     @property
     def is_stale(self) -> bool:

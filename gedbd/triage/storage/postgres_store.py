@@ -183,23 +183,16 @@ def postings_rows(
 
 @dataclass
 class Totals:
-    """Statistics of all reports, which each transaction updates.
+    """Statistics of all reports, which each transaction updates."""
 
-    Attributes:
-        count: Number of reports.
-        next_key: The key of the next new report.
-        lengths: Total number of terms of all reports, for each of ``TERM_KINDS``.
-        vector_sum: ``(D,)`` the sum of the vectors as ``whole_numbers``; one 0 before the first report.
-        mean_vector: ``(D,)`` see ``FeatureStore.mean_vector``.
-        touched: Ids of reports whose groups may have changed.
-    """
-
-    count: int = 0
-    next_key: int = 0
-    lengths: Sequence[int] = (0,) * len(TERM_KINDS)
+    count: int = 0  # number of reports
+    next_key: int = 0  # the key of the next new report
+    lengths: Sequence[int] = (0,) * len(TERM_KINDS)  # total number of terms of all reports, for each of ``TERM_KINDS``
+    # ``(D,)`` the sum of the vectors as ``whole_numbers``; one 0 before the first report
     vector_sum: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    # ``(D,)`` see ``FeatureStore.mean_vector``
     mean_vector: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=np.float32))
-    touched: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)  # ids of reports whose groups may have changed
 
     def add(self, sign: int, vectors: np.ndarray, lengths: Iterable[Sequence[int]]) -> None:
         """Adds reports to the sums, or subtracts them if ``sign`` is -1."""
