@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from gedbd.evaluation.display_names import TEXT_GRAPH
 from gedbd.evaluation.figures import colour, finish_epochs, save_figure
+from gedbd.evaluation.result_tables import example_pairs
 from gedbd.experiments.published import (
     beside,
     by_corpus,
@@ -32,6 +33,7 @@ from gedbd.io.table_files import write_csv
 
 NAME = "paper_tables"
 TITLES = {
+    "table3": "Similarities of validation pairs, with the paper's Table 3",
     "table4": "Minutes of a training epoch, with the paper's Table 4",
     "table5": "Precision, recall and F1 on test pairs, with the paper's Table 5",
     "figure2": "Test pairs by label and prediction, with the paper's Figure 2",
@@ -44,11 +46,13 @@ PAPER = (
     " in the paper."
 )
 METRICS = {
+    "table3": ("similarity",),
     "table4": ("minutes", "relative"),
     "table5": ("precision", "recall", "f1"),
     "figure2": ("tn", "fp", "fn", "tp", "accuracy"),
     "figures34": ("train/loss", "val/loss", "train/f1", "val/f1"),
 }
+CONDITIONS = {"table3": "pair", "figures34": "epoch"}  # what tells the rows of one model and corpus apart
 PANELS = {"Loss": "loss", "F1": "f1"}
 Row = dict[str, Any]
 
@@ -113,9 +117,11 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
             alone on that corpus or, without such a run, to the corpus's first run with text alone. ``figure2``: test
             pairs that are no duplicates and predicted so (``tn``) or not (``fp``), duplicates that are missed (``fn``)
             or found (``tp``), means over seeds, and the accuracy. ``figures34``: loss and F1 of training and validation
-            after each epoch, means over seeds.
+            after each epoch, means over seeds. ``table3``: three duplicate pairs and three other pairs of validation
+            that are nearest to the median similarity of their class, of the first seed.
     """
     make_rows: dict[str, Callable[[Setting], Sequence[Mapping[Any, Any]]]] = {
+        "table3": _examples,
         "table4": lambda setting: [_minutes(setting, settings)],
         "table5": lambda setting: [_on_pairs(setting)],
         "figure2": lambda setting: [_confusion(setting)],
@@ -124,19 +130,27 @@ def paper_table(settings: Sequence[Setting], item: str) -> pd.DataFrame:
     published: dict[object, Row] = {}
     for row in read_published("duplicates", item).to_dict("records"):
         columns: Row = {"corpus": row["corpus"], "model": row["name"], "seeds": ""}
-        epoch = None if row["condition"] == "" else int(row["condition"])
-        columns |= {} if epoch is None else {"epoch": epoch}
-        published[row["corpus"], row["method"], epoch] = columns | {name: row[name] for name in METRICS[item]}
+        condition = int(row["condition"]) if item == "figures34" else row["condition"] or None
+        columns |= {CONDITIONS[item]: condition} if condition else {}
+        published[row["corpus"], row["method"], condition] = columns | {name: row[name] for name in METRICS[item]}
 
     def measured() -> Iterator[tuple[object, Row]]:
         for setting in settings:
             columns = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
             for row in make_rows[item](setting):
-                key = (setting.corpus, setting.base, row.get("epoch"))
+                key = (setting.corpus, setting.base, row.get(CONDITIONS.get(item)))
                 yield key if is_published(setting) else None, columns | dict(row)
 
     rows, only_paper = beside(measured(), published, METRICS[item])
     return pd.DataFrame([*rows, *only_paper])
+
+
+def _examples(setting: Setting) -> list[Row]:
+    pairs = example_pairs(setting.runs[0].predictions, "val")
+    return [
+        {"pair": f"{'duplicates' if row.label else 'others'}: {row.id_1} and {row.id_2}", "similarity": row.score}
+        for row in pairs[pairs["example"] == "typical"].itertuples()
+    ]
 
 
 def _on_pairs(setting: Setting) -> Row:

@@ -82,7 +82,7 @@ def compare_rankings(rankings: Mapping[str, Ranking], group: np.ndarray) -> pd.D
 
 
 def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.DataFrame:
-    """Example pairs with the columns of the paper's Table 3: ids, titles, similarity, prediction.
+    """Example pairs with the columns of the paper's Table 3: ids, similarity, prediction, and titles if there are any.
 
     For each class, the pairs nearest to its median score, and those with the worst scores.
     """
@@ -94,7 +94,8 @@ def example_pairs(predictions: pd.DataFrame, part: str, count: int = 3) -> pd.Da
         frames.append(pairs.loc[typical].assign(example="typical"))
         frames.append(getattr(pairs.drop(typical), worst)(count, "score").assign(example="hardest"))
     columns = ["label", "example", "id_1", "id_2", "score", "predicted", "title_1", "title_2"]
-    return pd.concat(frames)[columns].reset_index(drop=True)
+    examples = pd.concat(frames).reset_index(drop=True)
+    return examples[[name for name in columns if name in examples]]
 
 
 def draw_figures(

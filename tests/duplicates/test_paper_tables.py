@@ -24,7 +24,9 @@ def make_run(folder: Path, seconds: float = 60, f1: float = 0.5, **config: objec
     method = TEXT_GRAPH if config.get("graph") else TEXT
     results = {"method": [method, "always_duplicate"], "threshold": [0.5, 0], "precision": [1.0, 0.5]}
     pd.DataFrame(results | {"recall": [0.25, 1], "f1": [f1, 0.6]}).to_csv(folder / "results.csv", index=False)
-    pairs = {"part": "test", "label": [1, 0], "score": [0.9, 0.1], "group": ["a", "b"]}
+    pairs = {"part": ["test", "test", "val", "val"], "label": [1, 0] * 2, "score": [0.9, 0.1, 0.8, -0.2]}
+    pairs |= {"group": ["a", "b"] * 2, "id_1": ["1", "3"] * 2, "id_2": ["2", "4"] * 2}
+    pairs |= {"predicted": [1, 0] * 2}
     pd.DataFrame(pairs).to_parquet(folder / "predictions.parquet")
     epochs = {"epoch": [0, 4], "train/seconds": [seconds, 3 * seconds]}
     epochs |= {name: [0.1, 0.2] for name in ("train/loss", "val/loss", "train/f1", "val/f1")}
@@ -89,6 +91,13 @@ def test_table4_is_relative_to_bert_on_the_same_corpus(settings):
     assert table["minutes"][:4].tolist() == [1.0, 2.0, 3.0, 0.5]
     assert table["relative"][:4].tolist() == [0.5, 1.0, 1.5, 1.0]
     assert table["paper minutes"][:3].tolist() == [16.3, 16.2, 18.1]
+
+
+def test_table3_has_typical_pairs_of_validation_beside_the_papers(settings):
+    table = paper_table(settings, "table3")
+    assert table["pair"][:2].tolist() == ["duplicates: 1 and 2", "others: 3 and 4"]
+    assert table["similarity"].dropna().tolist() == [0.8, -0.2] * 4
+    assert table["paper similarity"].dropna().tolist() == [0.923, 0.993, 0.979, -0.033, -0.107, 0.138]
 
 
 def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
