@@ -28,6 +28,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 gedbd \
     && install --directory --owner=gedbd /data
+LABEL org.opencontainers.image.source=https://github.com/OWNER/gedbd org.opencontainers.image.licenses=MIT
 COPY --from=build /opt/gedbd /opt/gedbd
 ENV PATH=/opt/gedbd/bin:$PATH PYTHONUNBUFFERED=1
 USER 1000

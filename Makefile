@@ -3,11 +3,18 @@ BIN := .venv/bin
 # setuptools warns about every editable install, in a box.
 PIP_INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.DEFAULT_GOAL := help
-.PHONY: help install demo paper test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
+OWNER := $(shell sed -n 's|^Repository = "https://github.com/\(.*\)/gedbd"|\1|p' pyproject.toml)
+OF_OWNER := (/gedbd\b|\s+is\s+the\s+GitHub\s+account)
+
+.DEFAULT_GOAL := $(if $(filter command,$(firstword $(origin owner))),owner,help)
+.PHONY: help owner install demo paper test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
+
+owner:    ## name the GitHub account that hosts the project in all files (make owner=NAME)
+	@echo '$(owner)' | grep -Exq '[A-Za-z0-9-]+' || { echo 'make owner=NAME: the GitHub account; now $(OWNER)'; exit 2; }
+	@git grep -lzI -w '$(OWNER)' | xargs -0 perl -0 -pi -e 's#\b$(OWNER)(?=$(OF_OWNER))#$(owner)#g'
 
 install: .venv/installed  ## set up .venv with the pinned packages of all commands
 	@echo "next: source .venv/bin/activate"

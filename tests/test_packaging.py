@@ -62,6 +62,26 @@ def test_the_version_stands_in_one_place():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == PROJECT["version"]
 
 
+def test_one_command_names_the_owner_in_all_files(tmp_path):
+    tree = copied_tree(tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=tree, check=True)
+
+    def set_owner(name):
+        done = subprocess.run(["make", f"owner={name}"], cwd=tree, capture_output=True, text=True)
+        found = subprocess.run(["git", "grep", "-hoP", r"[\w-]+/gedbd(?=\W)"], cwd=tree, capture_output=True, text=True)
+        return done.returncode, found.stdout.split()
+
+    _, before = set_owner("OWNER")
+    owned = [position for position, name in enumerate(before) if name == "OWNER/gedbd"]
+    assert len(owned) > 10
+    for name in ("ann-lee", "bob"):
+        assert set_owner(name) == (0, [f"{name}/gedbd" if at in owned else old for at, old in enumerate(before)])
+    assert "bob is the\nGitHub account" in (tree / "README.md").read_text()
+    assert yaml.safe_load((tree / "CITATION.cff").read_text())["repository-code"] == "https://github.com/bob/gedbd"
+    assert set_owner("a;b")[0] == 2
+
+
 def test_extras_name_extras_that_exist():
     extras = PROJECT["optional-dependencies"]
     for needs in extras.values():
