@@ -42,14 +42,8 @@ def export_pairs(folder: Path, out: Path, console: Console) -> None:
     """
     run, prepared = read_drawn(folder, needs_scores=True)
     ids = prepared.corpus.reports["id"].to_numpy(dtype=object)
-    pairs = pd.DataFrame(
-        {
-            "id_1": ids[prepared.pairs["earlier"]],
-            "id_2": ids[prepared.pairs["later"]],
-            "label": prepared.pairs["label"].to_numpy(),
-            "part": prepared.pairs["part"].to_numpy(),
-        }
-    )
+    drawn_ids = {"id_1": ids[prepared.pairs["earlier"]], "id_2": ids[prepared.pairs["later"]]}
+    pairs = prepared.pairs.assign(**drawn_ids)[PAIR]
     scores = [name for name in run.predictions if str(name).startswith("score")]
     predictions = run.predictions[[*PAIR, "predicted", *scores]]
     drawn = pairs[pairs["part"].isin(predictions["part"].unique())]

@@ -20,7 +20,6 @@ MAX_BARS = 30
 MAX_ISOLATED = 8  # named in the figure
 # Colours of the largest communities; other tags are grey.
 COLOURS = SERIES[:-1]
-RARE_LABEL = DARK_GREY
 
 Positions = dict[int, tuple[float, float]]
 
@@ -119,7 +118,7 @@ def _draw_labels(axis: Axes, network: TagNetwork, positions: Positions, colours:
                 ha="center",
                 va="center",
                 fontsize=size,
-                color=colours.get(node, RARE_LABEL),
+                color=colours.get(node, DARK_GREY),
                 path_effects=halo,
                 parse_math=False,
             )

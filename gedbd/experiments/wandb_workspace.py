@@ -1,6 +1,5 @@
 """The Weights & Biases workspace that shows the runs of logger=wandb, and the file of a sweep that W&B controls."""
 
-import json
 from pathlib import Path
 
 import wandb
@@ -59,8 +58,7 @@ def make_workspace(entity: str, project: str, name: str) -> Workspace:
 def write_specification(workspace: Workspace, path: Path) -> None:
     """Writes the workspace as the JSON that W&B stores."""
     view = workspace._to_model()  # the library has no public function for it
-    content = json.loads(view.model_dump_json(by_alias=True, exclude_none=True))
-    write_text(path, json.dumps(content, indent=2) + "\n")
+    write_text(path, view.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n")
 
 
 def save_workspace(entity: str | None, project: str, name: str) -> str:

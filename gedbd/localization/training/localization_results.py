@@ -18,7 +18,6 @@ from gedbd.retrieval.ranking_tasks import Ranking, RankingTask, per_query, rank
 from gedbd.retrieval.scorers.scorer_contract import Scorer
 
 PRECISION_AT = (1, 3, 5)
-MAX_RANK = 100  # last rank that curves show
 CAPPED = ("r_cap@1", "r_cap@3", "r_cap@5")
 METRICS = ("mrr", "map", "p@1", "p@3", "p@5", *CAPPED, "rr@1", "rr@3", "rr@5", "rr@10", "rr@20", "rr@100")
 COMPARED = ("mrr", "rr@10")
