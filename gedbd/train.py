@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command, gc_paused
 from gedbd.configuration.option_types import check_trainer
 from gedbd.experiments.sweep_jobs import JOB_FOLDER, resumable_job
+from gedbd.io.console import print_detail
 
 
 @command("train")
@@ -23,7 +24,9 @@ def main(cfg: DictConfig) -> float:
     with gc_paused():
         from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.resuming import exit_when_interrupted, readable_checkpoint, resumed_options
+        from gedbd.experiments.run_folder import Run
         from gedbd.experiments.seeds import check_device, first_process_console, train_seeds
+        from gedbd.experiments.training_summary import preset_line
         from gedbd.experiments.training_task import check_sections
 
         console = first_process_console()
@@ -33,10 +36,13 @@ def main(cfg: DictConfig) -> float:
     folder = Path(hydra.runtime.output_dir)
     if JOB_FOLDER in os.environ and cfg.ckpt_path is None and cfg.seeds == 1:  # a job of a sweep continues
         cfg.ckpt_path = readable_checkpoint(folder)
+    words = hydra.overrides.task
     if cfg.ckpt_path:
+        words = [*Run(Path(cfg.ckpt_path).parent.parent).overrides, *words]
         cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices)
         check_trainer(cfg.trainer)
     check_device(cfg.trainer)
+    print_detail(console, preset_line(words))
     with exit_when_interrupted(cfg.seeds):
         return train_seeds(cfg, folder, console)
 

@@ -91,8 +91,9 @@ def fit(
         from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.run_folder import record_overrides
         from gedbd.experiments.seeds import check_device
+        from gedbd.experiments.training_summary import preset_line
         from gedbd.experiments.training_task import GivenObjects, TakesObjects
-        from gedbd.io.console import open_console
+        from gedbd.io.console import open_console, print_detail
 
         check_trainer(cfg.trainer)
         check_loggers(cfg.logger)
@@ -106,9 +107,10 @@ def fit(
             cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}"})
         loggers = list(logger) if isinstance(logger, Sequence) else [logger]
         task.given = GivenObjects(corpus, loss, tuple(callbacks), tuple(loggers))
+        words = [*options, *option_words(more)]
+        print_detail(open_console(), preset_line(words))
         with own_random_numbers(cfg.seed):
             task.train(cfg, run_folder, open_console())
-        words = [*options, *option_words(more)]
         record_overrides(run_folder, words if loss is None else [*words, f"loss={type(loss).__qualname__}"])
         files = {name: run_folder / f"{name}.csv" for name in ("results", "ranking", "metrics")}
         tables = {name: pd.read_csv(file) if file.is_file() else pd.DataFrame() for name, file in files.items()}

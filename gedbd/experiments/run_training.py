@@ -52,6 +52,7 @@ from gedbd.experiments.resuming import (
 from gedbd.experiments.run_folder import save_run
 from gedbd.experiments.run_results import report, show_verdict
 from gedbd.experiments.sweep_jobs import TRIAL
+from gedbd.experiments.training_summary import TrainingTime, data_line, model_line
 from gedbd.experiments.training_task import NO_OBJECTS, GivenObjects, SystemTask
 from gedbd.io.console import is_quiet, print_detail, print_path, stage
 from gedbd.retrieval.ranking_tasks import metric_names
@@ -135,6 +136,7 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
     trial_id, _, storage = os.environ.get(TRIAL, "").partition("@")  # set in jobs that are trials
     return [
         *sorted(configured, key=lambda callback: isinstance(callback, EarlyStopping)),
+        TrainingTime(model_line(cfg, folder), console),
         EpochTable(folder / "metrics.csv", cfg.monitor, console),
         *([EpochPruning(int(trial_id), storage, compared)] if storage else []),
         best,
@@ -251,6 +253,7 @@ def train_system(
     if cfg.task.get("refit"):
         check_last_training(configured_callbacks(cfg.callbacks, folder))
     setup = task.build(cfg, console)
+    print_detail(console, data_line(cfg, setup))
     check_monitor(
         cfg.monitor, (*metric_names(cfg.ranking.top_k, setup.ranked_protocols), *ranker_metrics), may_log_more
     )
