@@ -1,5 +1,6 @@
 """Two processes with half the batch each train as one process does, and end with one model."""
 
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +34,33 @@ class Keep(Callback):
 usual = gedbd.experiments.run_training.training_callbacks
 gedbd.experiments.run_training.training_callbacks = lambda *settings: [*usual(*settings), Keep()]
 gedbd.train.main()
+"""
+FIT_OBJECTS = """
+import json, sys
+import pytorch_lightning as pl
+from gedbd import BugReports, DuplicateDetector
+from gedbd.encoders.loaded_encoder import load_tiny_encoder
+
+devices = int(sys.argv[1])
+pl.seed_everything(0)
+encoder = load_tiny_encoder("tiny", "mean", dim=16, max_tokens=32, hidden=32, layers=2, dropout=0.0, seed=0)
+trainer = pl.Trainer(
+    max_epochs=2,
+    accelerator="cpu",
+    strategy="ddp" if devices > 1 else "auto",
+    devices=devices,
+    use_distributed_sampler=len(sys.argv) > 2,
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+)
+data = BugReports("demo", graph="knn", batch_size=28 // devices)
+model = DuplicateDetector(encoder, lr=1e-3)
+trainer.fit(model, data)
+logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
+logged |= trainer.test(model, data, verbose=False)[0]
+if trainer.is_global_zero:
+    print(json.dumps(logged))
 """
 NOTE_BACKTESTS = """
 import gedbd.train, gedbd.triage.backtesting.backtest_run
@@ -81,6 +109,24 @@ def test_two_processes_agree_with_one(tmp_path, monkeypatch, trainer):
         results = [pd.read_parquet(tmp_path / folder / file) for folder in ("one", "two")]
         atol = 1e-4 if file == "queries.parquet" else 1e-5  # an average precision jumps likewise
         pd.testing.assert_frame_equal(results[1], results[0], check_exact=False, rtol=0, atol=atol)
+
+
+@pytest.mark.slow  # two processes
+@pytest.mark.no_cover
+def test_objects_log_the_same_in_one_and_in_two_processes(tmp_path):
+    environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(Path(gedbd.train.__file__).parents[1])
+    (tmp_path / "fit.py").write_text(FIT_OBJECTS)
+
+    def fit(*arguments: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, str(tmp_path / "fit.py"), *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=300, text=True)
+
+    one, two = (json.loads(fit(devices).stdout.splitlines()[-1]) for devices in ("1", "2"))
+    for name in ("loss", "f1", "precision", "recall"):
+        for split in ("train", "val", "test"):
+            assert two[f"{split}/{name}"] == pytest.approx(one[f"{split}/{name}"], abs=1e-6), name
+    assert "use_distributed_sampler=False" in fit("2", "distributed").stderr
 
 
 @pytest.mark.slow  # two processes are held against one above

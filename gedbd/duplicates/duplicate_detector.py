@@ -153,7 +153,10 @@ class DuplicateDetector(RetrievalModule):
         trainer = self.trainer
         if trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
             raise ValueError("BugReports distributes its batches itself: pl.Trainer(use_distributed_sampler=False)")
-        self.connect(self._data)
+        # Lightning seeds anew where several processes train: the branch's initial weights depend on ``seed`` alone.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.connect(self._data)
 
     def connect(self, data: BugReports) -> None:
         """Makes the graph branch, and encodes reports before the training, see ``encode_untrained``.
