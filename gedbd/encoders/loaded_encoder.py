@@ -168,7 +168,8 @@ class LoadedEncoder:
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """Applies the projection: ``(N, features) -> (N, dim)`` float32."""
         with torch.no_grad():
-            projected: np.ndarray = self.model.projection(torch.from_numpy(vectors)).numpy()
+            projection = self.model.projection
+            projected: np.ndarray = projection(torch.from_numpy(vectors).to(projection.weight.device)).cpu().numpy()
         return projected
 
     def _prepare(self, calibration: list[str] | None) -> PreparedBackend:
