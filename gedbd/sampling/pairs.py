@@ -185,7 +185,7 @@ class PairSampler:
             negatives, missing = self._negatives(NegativeSampler(group, parts, number, split, rng, rejected), positives)
             frames += negatives
             if missing:
-                warnings.append(f"{missing} negatives of split {PARTS[number]} could not be drawn: too few reports")
+                warnings.append(f"{missing} negatives of split {PARTS[number]} not found in {MAX_DRAW_ROUNDS} draws")
         pairs = pd.concat(frames, ignore_index=True)
         if isinstance(split, PairSplit):
             pairs["part"] = split.cut(len(pairs))

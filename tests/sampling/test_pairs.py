@@ -104,7 +104,7 @@ def test_what_cannot_be_drawn_is_noticed(make_corpus):
     corpus = make_corpus([0] * 5 + [5] * 5)
     pairs, warnings = PairSampler(1.0, fill_to=100).sample(corpus, PairSplit())
     assert pairs["label"].value_counts().to_dict() == {0: 5 * 5, 1: 10 + 10}
-    assert warnings == ("55 negatives of split train could not be drawn: too few reports",)
+    assert warnings == ("55 negatives of split train not found in 200 draws",)
 
 
 def test_a_corpus_without_duplicates_is_refused(make_corpus):
