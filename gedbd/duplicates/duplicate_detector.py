@@ -73,6 +73,8 @@ class DuplicateDetector(RetrievalModule):
         (2, 16)
     """
 
+    branch: GraphBranch | None
+
     def __init__(
         self,
         encoder: str | Section | LoadedEncoder = "minilm",
@@ -105,11 +107,12 @@ class DuplicateDetector(RetrievalModule):
         saved: dict[str, Any] = {name: part for name, part in parts.items() if isinstance(part, Mapping)}
         saved |= {**self.graph_options, "seed": seed, "lock_threshold": lock_threshold}
         self.save_hyperparameters(saved, logger=False)
+        # The order of the modules is that of their weights, and so of the sum that is the gradient's norm.
+        self.loss = loss_module
         self.loaded_encoder = loaded_encoder
         self.encoder = loaded_encoder.model
-        self.branch: GraphBranch | None = None
+        self.register_module("branch", None)
         self.fusion = fusion_module
-        self.loss = loss_module
         self.make_optimizer: MakeOptimizer = _instance(parts["optimizer"])
         self.make_scheduler: MakeScheduler = _instance(parts["scheduler"])
         self.locks_threshold = lock_threshold
