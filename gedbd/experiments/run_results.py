@@ -39,7 +39,6 @@ from gedbd.io.table_files import read_csv, write_csv, write_parquet
 from gedbd.retrieval.ranking_tasks import EARLIER, file_suffix
 
 CLASSES = ("other pair", "duplicate")
-TITLE_COLUMNS = ["title", "title_1", "title_2"]
 SHOWN_RANKING = ("method", "rr@1", "rr@10", "rr@10_low", "rr@10_high", "rr@100", "mrr", "mrr_low", "mrr_high")
 PREDICTION_COLUMNS = (
     "id_1",
@@ -111,8 +110,7 @@ def write_results(
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
-    records = tables["results"].to_dict("records")
-    write_text(folder / "results.json", json.dumps(records, indent=2) + "\n")
+    write_text(folder / "results.json", json.dumps(tables["results"].to_dict("records"), indent=2) + "\n")
     write_text(folder / "leak.json", json.dumps(audit, indent=2) + "\n")
     for name, figure in figures.items():
         # ``gedbd evaluate`` writes into the folder of a finished run: each figure is replaced atomically.
@@ -191,7 +189,7 @@ def log_files(
             sections = options.values() if isinstance(options, dict) else ()
             titles = any(isinstance(section, dict) and section.get("upload_titles") for section in sections)
             for name, table in tables.items():
-                shown = table if titles else table.drop(columns=TITLE_COLUMNS, errors="ignore")
+                shown = table if titles else table.drop(columns=["title", "title_1", "title_2"], errors="ignore")
                 readable = shown.map(lambda cell: printable(cell, keep="\n") if isinstance(cell, str) else cell)
                 logger.log_table(name, dataframe=readable)
 
