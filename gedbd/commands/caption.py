@@ -1,13 +1,12 @@
 """Describe attached screenshots with a vision-language model."""
 
-from functools import partial
 from pathlib import Path
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.console import open_console, print_about
+from gedbd.io.console import open_console, print_line
 
 
 @command("caption")
@@ -22,7 +21,10 @@ def main(cfg: DictConfig) -> None:
     check_writable(Path(cfg.out).expanduser(), ".csv", "a table of images and their captions")
     corpus = read_corpus(cfg.dataset)
     console = open_console()
-    say = partial(print_about, console, corpus.name)
+
+    def say(line: str) -> None:
+        print_line(console, f"{corpus.name}: {line}")
+
     image_dir, owner, image_warnings = images_in(corpus)
     for warning in (*corpus.warnings, *image_warnings):
         say(warning)
@@ -34,7 +36,7 @@ def main(cfg: DictConfig) -> None:
     for warning in problem_warnings(captioned.images, owner):
         say(warning)
     write_captions(Path(cfg.out), captioned.rows)
-    print_about(console, cfg.out, captioned.summary(cfg.cache_dir))
+    print_line(console, f"{cfg.out}: {captioned.summary(cfg.cache_dir)}")
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, Checkpoint, EarlyStopping, RichProgressBar
+from pytorch_lightning.callbacks.progress.rich_progress import ProcessingSpeedColumn
 from pytorch_lightning.trainer.states import TrainerFn
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Task as ProgressTask
-from rich.text import Text
 from torch import Tensor
 
 from gedbd.configuration.allowed_targets import check_plain, named_targets
@@ -39,7 +38,6 @@ SHOWN_METRICS = {
     "val/ranker_mrr": "MRR of a ranker",
     "val/mean_accuracy": "val mean accuracy",
 }
-IN_BAR = {"val/rr@10": "best RR@10", "val/f1": "best F1", "val/mrr": "best MRR", "val/mean_accuracy": "best accuracy"}
 BAR_CHARACTERS = 12
 MONITORED_METRICS = {"val/average_precision": "AP"}  # short labels: a line has at most 80 characters
 
@@ -345,15 +343,11 @@ class EpochTable(Checkpoint):
 
 
 class EpochProgressBar(RichProgressBar):
-    """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left, loss and the best value so far.
+    """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left and the loss of the last batch.
 
-    Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. All other metrics are in the
-    line that ``EpochTable`` prints.
+    Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. Metrics are in the line that
+    ``EpochTable`` prints.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._best: dict[str, float] = {}
 
     def configure_columns(self, trainer: pl.Trainer) -> list[ProgressColumn]:
         """The columns before the metrics."""
@@ -361,20 +355,14 @@ class EpochProgressBar(RichProgressBar):
             TextColumn("{task.description}"),
             BarColumn(bar_width=BAR_CHARACTERS),
             MofNCompleteColumn(),
-            BatchRateColumn(),
+            ProcessingSpeedColumn(style="none"),
             TimeRemainingColumn(compact=True),
         ]
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        """The loss of the last batch, and the best value so far of the first metric that ``IN_BAR`` has a label for."""
+        """The loss of the last batch."""
         metrics = super().get_metrics(trainer, pl_module)
-        for name, label in IN_BAR.items():
-            if name in metrics:
-                value = float(metrics[name])  # type: ignore[arg-type]
-                self._best[label] = max(value, self._best.get(label, value))
-        loss = {"loss": metrics["loss"]} if "loss" in metrics else {}
-        best = [(label, self._best[label]) for label in IN_BAR.values() if label in self._best]
-        return loss | dict(best[:1])
+        return {"loss": metrics["loss"]} if "loss" in metrics else {}
 
     def _update_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         skipped = trainer.training and trainer.fit_loop.epoch_loop.batch_idx % SHOWN_STEPS
@@ -390,14 +378,6 @@ class EpochProgressBar(RichProgressBar):
     def validation_description(self) -> str:
         """A short description, as wide as that of an epoch."""
         return "validate"
-
-
-class BatchRateColumn(ProgressColumn):
-    """Batches per second."""
-
-    def render(self, task: ProgressTask) -> Text:
-        """The rate, without a value before the first batch."""
-        return Text("" if task.speed is None else f"{task.speed:.1f}/s")
 
 
 class EpochPruning(Checkpoint):

@@ -19,7 +19,7 @@ from gedbd.corpora.corpus import PARTS
 from gedbd.experiments.retrieval_module import RetrievalDataModule
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.experiments.validation_ranking import PASSES_PER_STEP
-from gedbd.io.console import print_detail
+from gedbd.io.console import duration, print_detail
 from gedbd.sampling.batches import BatchIndices
 
 FIRST_TIMED, LAST_TIMED = 10, 30  # steps; the first ones of a training are slower
@@ -87,13 +87,6 @@ def _batch_size_in(roots: Sequence[Path], group: str, choice: str | None) -> Any
             values = [content.get("batch_size"), *(_batch_size_in(roots, group, name) for name in included[::-1])]
             return next((value for value in values if value is not None), None)
     return None
-
-
-def duration(seconds: float) -> str:
-    """A duration in seconds, minutes or hours: ``45 s``, ``12 min``, ``3.5 h``."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 class TrainingTime(Callback):

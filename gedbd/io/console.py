@@ -211,9 +211,11 @@ def print_next_step(console: "Console", sentence: str, command: str) -> None:
     print_path(console, " ", command)
 
 
-def print_about(console: "Console", subject: str, line: str) -> None:
-    """Prints a line with its subject before it, such as a warning about a corpus."""
-    print_line(console, f"{subject}: {line}")
+def duration(seconds: float) -> str:
+    """A duration in seconds, minutes or hours: ``45 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 10_800 else f"{seconds / 3600:.1f} h"
 
 
 def print_detail(console: "Console", line: str) -> None:

@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from gedbd.configuration.options import register_resolvers
 from gedbd.experiments.retrieval_module import RetrievalDataModule
-from gedbd.experiments.training_summary import TrainingTime, batch_size_source, data_line, duration, preset_line
+from gedbd.experiments.training_summary import TrainingTime, batch_size_source, data_line, preset_line
+from gedbd.io.console import duration
 from gedbd.io.files import CONF_DIR
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices
 
@@ -80,7 +81,7 @@ def test_reports_and_pairs_are_counted_by_split(make_corpus, batches, pairs):
 
 
 def test_durations_are_short():
-    assert [duration(value) for value in (0.4, 119, 120, 7199, 7200)] == ["0 s", "119 s", "2 min", "120 min", "2.0 h"]
+    assert [duration(value) for value in (0.4, 119, 120, 7201, 10_800)] == ["0 s", "119 s", "2 min", "120 min", "3.0 h"]
 
 
 class Clock:

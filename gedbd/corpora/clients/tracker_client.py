@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 import requests
 
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
+from gedbd.io.console import duration
 from gedbd.io.http import (
     MAX_BYTES,
     AnswerTooLargeError,
@@ -259,11 +260,6 @@ def parse_answer(url: str, response: requests.Response, body: bytes) -> Answer:
         kind = "a web page (a login page?)" if body.lstrip()[:1] == b"<" else "something else"
         advice = "is tracker.base_url the address of the API?"
         raise ValueError(f"{shown_url(url)}: expected JSON, received {kind}; {advice}") from error
-
-
-def duration(seconds: float) -> str:
-    """Formats a duration in seconds or minutes."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def explain(status: int, token: str, has_token: bool, message: str) -> str:
