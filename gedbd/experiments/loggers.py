@@ -83,12 +83,12 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]
     group = None
     if JOB_FOLDER in os.environ:
         sweep = job_dir.parent
-        group = sweep.name
+        group = sweep.name[:MAX_NAME_CHARACTERS]
         command = sweep / "multirun.yaml"  # Hydra writes it before the first job
         shared = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
         options = [option for option in options if option not in shared] or options
     elif trains_seeds:
-        group = job_dir.name
+        group = job_dir.name[:MAX_NAME_CHARACTERS]
         options = []
     if trains_seeds:
         options = [*(option for option in options if option_of(option) != "seed"), f"seed={cfg.seed}"]
@@ -97,7 +97,6 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]
     chosen = {key: job.runtime.choices.get(key) for key in TAG_GROUPS}
     tags += [f"{key}={option}" for key, option in chosen.items() if option]
     name = " ".join(options) or f"{corpus} {cfg.encoder.name}"
-    group = group and group[:MAX_NAME_CHARACTERS]
     tags = [tag[:MAX_TAG_CHARACTERS] for tag in tags]
     return {"name": name[:MAX_NAME_CHARACTERS], "group": group, "tags": tags, "job_type": job_type}
 
