@@ -197,18 +197,14 @@ def _is_same(first: Corpus, second: Corpus) -> bool:
     """Whether two corpora are equal, including the types of all values."""
     if _metadata(first) != _metadata(second) or first.group.dtype != second.group.dtype:
         return False
-    if not (first.group == second.group).all():
-        return False
     tables = [(first.reports, second.reports)]
     if first.links is not None and second.links is not None:
         tables.append((first.links.table, second.links.table))
-    return all(_is_same_table(*pair) for pair in tables)
-
-
-def _is_same_table(first: pd.DataFrame, second: pd.DataFrame) -> bool:
-    # pandas treats None and NaN as equal, so a table with objects other than strings does not count as the same.
-    objects = [table[name] for table in (first, second) for name in table if table[name].dtype == object]
-    if not all(isinstance(value, str) for column in objects for value in column):
-        return False
-    types = [[type(table.index), table.columns.dtype, *table.dtypes] for table in (first, second)]
-    return types[0] == types[1] and first.index.equals(second.index) and first.equals(second)
+    for pair in tables:
+        # pandas treats None and NaN as equal, so a table with objects other than strings does not count as the same.
+        objects = [table[name] for table in pair for name in table if table[name].dtype == object]
+        types = [[type(table.index), table.columns.dtype, *table.dtypes] for table in pair]
+        if types[0] != types[1] or not all(isinstance(value, str) for column in objects for value in column):
+            return False
+    is_equal = all(one.index.equals(other.index) and one.equals(other) for one, other in tables)
+    return is_equal and bool((first.group == second.group).all())

@@ -247,7 +247,11 @@ def in_chronological_order(
         The reports with ``created_at`` in UTC and their old index, and warnings about dates missing or out of range.
     """
     # The order by ids comes first and the sort by date is stable, so that reports of the same second stay sorted by id.
-    by_id = natural_keys(reports["id"]).sort_values(["project", "digits", "number"])
+    # ABC-9 before ABC-10: "ABC-010" has the project "ABC-" and the number "10" of 2 digits, a text of any length.
+    project = [id_.rstrip("0123456789") for id_ in reports["id"]]
+    number = [id_[len(before) :].lstrip("0") for id_, before in zip(reports["id"], project, strict=True)]
+    keys = pd.DataFrame({"project": project, "number": number}, index=reports.index, dtype=str)
+    by_id = keys.assign(digits=[len(digits) for digits in number]).sort_values(["project", "digits", "number"])
     reports = reports.loc[by_id.index]
     dates, warnings = read_dates(reports["created_at"], source, column, date_format)
     missing = dates.isna()
@@ -262,20 +266,6 @@ def in_chronological_order(
             f"(first: row {missing[missing].index.min()})"
         )
     return reports.assign(created_at=dates).sort_values("created_at", kind="stable"), warnings
-
-
-def natural_keys(ids: pd.Series) -> pd.DataFrame:
-    """Sorting keys that put ``ABC-9`` before ``ABC-10``.
-
-    Returns:
-        ``(N, 3)``: ``project``, the part before the last number; ``digits``, the length of that number; ``number``, as
-        text, since an id may exceed any integer type.
-    """
-    # "ABC-010" has the project "ABC-" and the number "10" of 2 digits.
-    project = [id_.rstrip("0123456789") for id_ in ids]
-    number = [id_[len(before) :].lstrip("0") for id_, before in zip(ids, project, strict=True)]
-    keys = pd.DataFrame({"project": project, "number": number}, index=ids.index, dtype=str)
-    return keys.assign(digits=[len(digits) for digits in number])
 
 
 def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> tuple[pd.Series, list[str]]:

@@ -64,7 +64,7 @@ class FeedbackEvent:
         return f"text:{Report(title=self.report.title, description=self.report.description).content_hash}"
 
 
-class FeedbackStore:
+class FeedbackStore(Database):
     """A file of feedback events; the latest of each pair counts. Forgetting a report deletes its events.
 
     Threads and processes may share it. An event is on disk when ``record`` returns.
@@ -77,7 +77,7 @@ class FeedbackStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.file = Database(folder / FEEDBACK_FILE, SCHEMA, "the feedback on suggestions")
+        super().__init__(folder / FEEDBACK_FILE, SCHEMA, "the feedback on suggestions")
 
     def record(self, event: FeedbackEvent) -> bool:
         """Adds an event unless it repeats the latest one of its pair; returns whether it was added.
@@ -86,8 +86,17 @@ class FeedbackStore:
             ValueError: If the verdict or the source is unknown, or a report is compared with itself or has no text.
             StoreUnavailable: If the file cannot be written at the moment.
         """
-        _check(event)
-        with self.file.transaction():
+        for name, value, choices in (("verdict", event.verdict, VERDICTS), ("source", event.source, SOURCES)):
+            if value not in choices:
+                raise ValueError(f"{name} {value!r} is unknown: choose {', '.join(choices)}")
+        report = event.report
+        if not event.candidate:
+            raise ValueError("the feedback names no candidate: give the id of the stored report")
+        if report.issue_id == event.candidate:
+            raise ValueError(f"report {report.issue_id} is compared with itself: give another candidate")
+        if not (report.issue_id or report.title.strip() or report.description.strip()):
+            raise ValueError("the feedback names no report: give its id, or its title and description")
+        with self.transaction():
             latest, _ = self._latest(event.subject, event.candidate)
             is_new = latest != event.verdict
             if is_new:
@@ -104,7 +113,7 @@ class FeedbackStore:
             only_source: Withdraws feedback from this source only; None from all.
         """
         withdrawn = False
-        with self.file.transaction():
+        with self.transaction():
             for issue_id, candidate in ((first, second), (second, first)):
                 event = FeedbackEvent(Report(issue_id=issue_id), candidate, WITHDRAW, source)
                 latest, latest_source = self._latest(event.subject, candidate)
@@ -128,12 +137,12 @@ class FeedbackStore:
             StoreUnavailable: If the file cannot be written, or is being read, at the moment.
         """
         text = FeedbackEvent(replace(report, issue_id=""), "", WITHDRAW, "api").subject if report else None
-        with self.file.transaction():
-            self.file.query("DROP TRIGGER events_remain")
+        with self.transaction():
+            self.query("DROP TRIGGER events_remain")
             query = "DELETE FROM events WHERE issue_id = ?1 OR candidate = ?1 OR subject IN (?2, ?3)"
-            self.file.query(query, issue_id, f"id:{issue_id}", text)
-            self.file.query(EVENTS_REMAIN)
-        self.file.checkpoint()
+            self.query(query, issue_id, f"id:{issue_id}", text)
+            self.query(EVENTS_REMAIN)
+        self.checkpoint()
 
     def _add(self, event: FeedbackEvent) -> None:
         report = event.report
@@ -141,29 +150,12 @@ class FeedbackStore:
         values = (moment, event.subject, report.issue_id, report.title, report.description, event.candidate)
         placeholders = ", ".join("?" * len(COLUMNS))
         query = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({placeholders})"
-        self.file.query(query, *values, event.verdict, event.who, event.source)
+        self.query(query, *values, event.verdict, event.who, event.source)
 
     def _latest(self, subject: str, candidate: str) -> tuple[str, str]:
         """The latest verdict on a pair of reports, and its source; ``withdraw`` if there is none."""
-        rows = self.file.query(LATEST_OF_PAIR, subject, candidate)
+        rows = self.query(LATEST_OF_PAIR, subject, candidate)
         return rows[0] if rows else (WITHDRAW, "")
-
-    def close(self) -> None:
-        """Closes the file."""
-        self.file.close()
-
-
-def _check(event: FeedbackEvent) -> None:
-    for name, value, choices in (("verdict", event.verdict, VERDICTS), ("source", event.source, SOURCES)):
-        if value not in choices:
-            raise ValueError(f"{name} {value!r} is unknown: choose {', '.join(choices)}")
-    report = event.report
-    if not event.candidate:
-        raise ValueError("the feedback names no candidate: give the id of the stored report")
-    if report.issue_id == event.candidate:
-        raise ValueError(f"report {report.issue_id} is compared with itself: give another candidate")
-    if not (report.issue_id or report.title.strip() or report.description.strip()):
-        raise ValueError("the feedback names no report: give its id, or its title and description")
 
 
 def feedback_table(path: Path) -> pd.DataFrame:

@@ -68,8 +68,15 @@ def open_image(path: Path) -> "Image.Image":
     from PIL import Image, ImageOps
 
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as image:
-            return _as_rgb(ImageOps.exif_transpose(image))
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as opened:
+            image: Image.Image = ImageOps.exif_transpose(opened)
+            if image.mode.startswith("I"):
+                # Pillow clips 16-bit grey at 255 instead of scaling it.
+                image = image.convert("I").point(lambda value: value / 256).convert("L")
+            if not image.has_transparency_data:
+                return image.convert("RGB")
+            white = Image.new("RGBA", image.size, "white")
+            return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
     except (*DAMAGED, Image.DecompressionBombError) as error:
         raise ValueError(f"{path}: the image cannot be decoded ({error}); save it again") from error
 
@@ -112,19 +119,6 @@ def _check(name: str, root: str, max_megapixels: float, max_megabytes: float) ->
     except DAMAGED:
         problem = BROKEN
     return ImageFile(name, path, sha256, problem)
-
-
-def _as_rgb(image: "Image.Image") -> "Image.Image":
-    from PIL import Image
-
-    if image.mode.startswith("I"):
-        # Pillow clips 16-bit grey at 255 instead of scaling it.
-        image = image.convert("I").point(lambda value: value / 256).convert("L")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    image = image.convert("RGBA")
-    white = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(white, image).convert("RGB")
 
 
 def attached_images(attachments: pd.Series) -> list[list[str]]:

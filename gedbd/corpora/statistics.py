@@ -8,7 +8,6 @@ import pandas as pd
 
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Corpus
 from gedbd.corpora.fields import tags_of
-from gedbd.corpora.relevance import Links
 
 # Notes on rows whose names do not say what they count, by the beginning of the name.
 NOTES = {
@@ -32,6 +31,13 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     distinct_labels = {label for report_labels in labels for label in report_labels}
     sizes = np.unique(corpus.group, return_counts=True)[1].astype(np.int64)
     sizes = sizes[sizes > 1]
+    links: dict[str, Statistic] = {}
+    if corpus.links is not None:
+        # A link from 7 to 3 and one from 3 to 7 are one pair (3, 7), which counts once per source.
+        earlier, later = np.sort(corpus.links.pairs, axis=0)
+        columns = {"earlier": earlier, "later": later, "source": corpus.links.table["source"]}
+        sources = pd.DataFrame(columns).drop_duplicates()["source"]
+        links = {f"links: {source}": int(count) for source, count in sources.value_counts().items()}
     return {
         "reports": len(corpus),
         "without duplicate": len(corpus) - int(sizes.sum()),
@@ -46,18 +52,8 @@ def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
         "median words of a description": median_words(corpus.reports["description"]),
         "with a web address": int((corpus.reports["url"] != "").sum()),
         **({"labels": len(distinct_labels), "with a label": sum(map(bool, labels))} if distinct_labels else {}),
-        **count_links(corpus.links),
+        **links,
     }
-
-
-def count_links(links: Links | None) -> dict[str, Statistic]:
-    """Number of linked pairs by source; a pair that is linked in both directions, or twice, counts once per source."""
-    if links is None:
-        return {}
-    # A link from 7 to 3 and one from 3 to 7 are one pair (3, 7).
-    earlier, later = np.sort(links.pairs, axis=0)
-    pairs = pd.DataFrame({"earlier": earlier, "later": later, "source": links.table["source"]}).drop_duplicates()
-    return {f"links: {source}": int(count) for source, count in pairs["source"].value_counts().items()}
 
 
 def date_or_none(date: pd.Timestamp) -> pd.Timestamp | None:

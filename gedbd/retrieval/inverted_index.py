@@ -58,17 +58,9 @@ class Vocabulary:
     def __getitem__(self, number: int) -> str:
         return self.terms[number]
 
-    def since(self, count: int) -> list[str]:
-        """The terms after the first ``count``."""
-        return self.terms[count:]
-
     def find(self, term: str) -> int | None:
         """The number of a term, None if it was not learned."""
         return self._numbers.get(term)
-
-    def find_all(self, terms: Sequence[str]) -> list[int | None]:
-        """The number of each term, None if it was not learned."""
-        return list(map(self._numbers.get, terms))
 
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """Texts of words as numbers, each ``(L,)`` int32.
@@ -78,23 +70,17 @@ class Vocabulary:
         """
         if learn:
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
-            for word, number in zip(distinct, self.find_all(distinct), strict=True):
-                if number is None:
+            for word in distinct:
+                if word not in self._numbers:
                     self._numbers[word] = len(self)
                     self.terms.append(word)
         unknown: dict[str, int] = {}
         numbered = []
         for text in texts:
-            pairs = zip(text, self.find_all(text), strict=True)
+            pairs = zip(text, map(self._numbers.get, text), strict=True)
             numbers = [unknown.setdefault(word, -1 - len(unknown)) if known is None else known for word, known in pairs]
             numbered.append(np.array(numbers, dtype=np.int32))
         return numbered
-
-    def forget(self, count: int) -> None:
-        """Keeps only the first ``count`` terms, if those learned since could not be stored."""
-        for term in self.since(count):
-            del self._numbers[term]
-            self.terms.pop()
 
 
 class Postings(NamedTuple):

@@ -95,7 +95,12 @@ class LinearRanker(Scorer):
         stacked = np.stack([feature.scores(rows) for feature in self.features.values()]).astype(np.float32)
         for position, row in enumerate(rows):
             for scores in stacked[:, position]:
-                scores[:] = standardise(scores, self.num_earlier_[row])
+                candidates = scores[: self.num_earlier_[row]].astype(np.float64)
+                # Not "deviation is 0", as the mean of equal numbers may be rounded.
+                if not len(candidates) or candidates.min() == candidates.max():
+                    scores[:] = 0
+                else:
+                    scores[:] = (scores - candidates.mean()) / candidates.std()
         return stacked
 
     def _shortlists(self, rows: np.ndarray, relevance: Relevance, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,12 +137,3 @@ class LinearRanker(Scorer):
         if not lists:
             raise ValueError("fusion needs a training query with a relevant candidate to learn from")
         return np.stack(lists), np.stack(is_relevant)
-
-
-def standardise(scores: np.ndarray, count: int) -> np.ndarray:
-    """Scores ``(N,)`` with mean 0 and deviation 1 over the first ``count``; all 0 if those are equal."""
-    candidates = scores[:count].astype(np.float64)
-    # Not "deviation is 0", as the mean of equal numbers may be rounded.
-    if not count or candidates.min() == candidates.max():
-        return np.zeros_like(scores)
-    return np.asarray((scores - candidates.mean()) / candidates.std(), dtype=np.float32)

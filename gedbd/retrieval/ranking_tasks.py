@@ -162,7 +162,8 @@ class EarlierReports(RankingTask):
         # A group with a report since this time is a candidate with all its reports.
         window_dates = created_at[queries] - pd.Timedelta(days=window_days)
         task = cls(queries, np.asarray(created_at.searchsorted(window_dates, side="left")), corpus.group, top_k)
-        if len(task) and not any(task.is_reachable(index) for index in range(len(task))):
+        in_window = zip(queries, task.window_start, strict=True)
+        if len(task) and not any(corpus.group[row] in corpus.group[start:row] for row, start in in_window):
             raise ValueError(
                 f"ranking.window_days={window_days} excludes the groups of all {len(task)} queries of {corpus.name}:"
                 " widen it"
@@ -197,11 +198,6 @@ class EarlierReports(RankingTask):
     def unit(self, rows: np.ndarray) -> np.ndarray:
         """The group of each report."""
         return np.asarray(self.group[rows])
-
-    def is_reachable(self, index: int) -> bool:
-        """Whether the query's group has a report in the window."""
-        row = self.queries[index]
-        return bool(self.group[row] in self.group[self.window_start[index] : row])
 
 
 @dataclass(frozen=True)

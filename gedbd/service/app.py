@@ -307,14 +307,7 @@ def create_app(
     webhook: Webhook | None = None,
     suspects: SuspectFinder | None = None,
 ) -> FastAPI:
-    """Creates the service of an open index, which it closes at shutdown. Raises ValueError if a setting is invalid.
-
-    Args:
-        index: The stored reports.
-        settings: Token, host names and limits.
-        webhook: The receiver of GitHub's events, if there is one.
-        suspects: Finds suspect commits, if there is a repository.
-    """
+    """Creates the service of an open index, which it closes at shutdown. Raises ValueError if a setting is invalid."""
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
     # A separate thread: changes exclude each other anyway, and searches continue while a file is locked.
     changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
@@ -364,15 +357,13 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     problems = error.errors()
     if any(problem["type"] == "json_invalid" for problem in problems):
         return _answer(400, "the body is not JSON")
-    return _answer(
-        422, "; ".join(_problem(problem["loc"], problem["type"], problem["msg"]) for problem in problems[:MAX_PROBLEMS])
-    )
-
-
-def _problem(loc: tuple[str | int, ...], kind: str, message: str) -> str:
-    """A pydantic error in words; ``loc`` is the path of the value: ("body", "filters", "component")."""
-    path = ".".join(str(name) for name in loc[1:] if name not in (schemas.ONE_REPORT, schemas.REPORT_LIST))
-    return f"{path or 'the request'}: {PLAIN_WORDS.get(kind, message.removeprefix('Value error, '))}"
+    texts = []
+    for problem in problems[:MAX_PROBLEMS]:
+        # The path of the value, ("body", "filters", "component"), as filters.component.
+        names = [str(name) for name in problem["loc"][1:] if name not in (schemas.ONE_REPORT, schemas.REPORT_LIST)]
+        message = PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        texts.append(f"{'.'.join(names) or 'the request'}: {message}")
+    return _answer(422, "; ".join(texts))
 
 
 async def _answer_refused(request: Request, error: Exception) -> Response:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from gedbd.corpora.bug_report import Match, Report, is_closed_as_duplicate, original_of, state_of, state_phrase
 from gedbd.corpora.feedback import FeedbackStore
@@ -169,11 +168,7 @@ def _named_reports(
 
 
 class SuggestionLog:
-    """Stores one suggestion for each new report in a file that threads and processes may share.
-
-    Args:
-        table: The open table of events.
-    """
+    """Stores one suggestion for each new report in a file that threads and processes may share."""
 
     def __init__(self, table: EventTable) -> None:
         self.table = table
@@ -192,8 +187,13 @@ class SuggestionLog:
 
     def read(self) -> list[Suggestion]:
         """All suggestions, the oldest first."""
-        rows = self.table.query("SELECT content, state FROM events WHERE kind = 'compared' ORDER BY number")
-        return [_parse_suggestion(json.loads(content), outcome) for content, outcome in rows]
+        suggestions = []
+        select = "SELECT content, state FROM events WHERE kind = 'compared' ORDER BY number"
+        for content, outcome in self.table.query(select):
+            stored = json.loads(content)
+            named = tuple(NamedReport(**report) for report in stored["named"])
+            suggestions.append(Suggestion(**stored | {"named": named, "outcome": outcome}))
+        return suggestions
 
     def judge(self, index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:
         """Updates all outcomes, and returns the suggestions, the oldest first."""
@@ -204,11 +204,6 @@ class SuggestionLog:
             update = "UPDATE events SET state = ? WHERE kind = 'compared' AND name = ?"
             self.table.query(update, suggestion.outcome, suggestion.issue)
         return judged
-
-
-def _parse_suggestion(content: dict[str, Any], outcome: str) -> Suggestion:
-    named = tuple(NamedReport(**report) for report in content["named"])
-    return Suggestion(**content | {"named": named, "outcome": outcome})
 
 
 def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedback: FeedbackStore) -> list[Suggestion]:

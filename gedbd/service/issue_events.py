@@ -193,13 +193,9 @@ def read_event(payload: object, kind: str) -> Event:
 
 
 class IndexUpdater:
-    """Updates an index and its feedback from the events of a repository.
+    """Updates an index and its feedback from the events of a repository, whose known states are in a table.
 
-    Args:
-        index: The stored reports.
-        feedback: Records the duplicates that members name.
-        table: The known states of issues and comments.
-        api_url: Address of GitHub's API, which gives the host if an issue has no address.
+    ``api_url`` is the address of GitHub's API, which gives the host if an issue has no address.
     """
 
     def __init__(self, index: StoredIndex, feedback: FeedbackStore, table: EventTable, api_url: str) -> None:

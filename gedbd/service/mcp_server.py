@@ -250,6 +250,11 @@ def explain_pair(index: StoredIndex, arguments: ExplainInput) -> ExplainAnswer:
         raise ValueError(f"id_a and id_b are both {first.issue_id}: give two reports")
     explanation = index.explain(first, second)
     matches = index.search(first, MAX_TOP_K)
+    stored, vectors = index.vectors([first.issue_id, second.issue_id])
+    if len(stored) < 2:  # one was deleted in the meantime
+        raise ValueError(
+            f"reports {first.issue_id} and {second.issue_id} are not both in the index any more: search again"
+        )
     ranks = [rank for rank, match in enumerate(matches, 1) if second.issue_id in match.members]
     match = matches[ranks[0] - 1] if ranks else None
     return ExplainAnswer(
@@ -261,7 +266,7 @@ def explain_pair(index: StoredIndex, arguments: ExplainInput) -> ExplainAnswer:
         rank=ranks[0] if ranks else None,
         probability=None if match is None else round(match.probability, 4),
         score=None if match is None else round(match.score, 4),
-        similarity=cosine(index, first.issue_id, second.issue_id),
+        similarity=round(float(vectors[0] @ vectors[1]), 4),
         reasons=reasons_line(explanation if match is None else match.explanation),
         words=[printable_line(word) for word in explanation.terms],
         fields={name: printable_line(value) for name, value in explanation.fields.items()},
@@ -311,14 +316,6 @@ def cut(text: str, length: int) -> str:
     """Converts a text to one line without control characters, truncated with an ellipsis."""
     line = printable_line(text)
     return line if len(line) <= length else f"{line[: length - 1]}\u2026"
-
-
-def cosine(index: StoredIndex, first: str, second: str) -> float:
-    """The cosine of the vectors of two reports. Raises ValueError if one was deleted in the meantime."""
-    stored, vectors = index.vectors([first, second])
-    if len(stored) < 2:
-        raise ValueError(f"reports {first} and {second} are not both in the index any more: search again")
-    return round(float(vectors[0] @ vectors[1]), 4)
 
 
 Tool = Callable[[StoredIndex, Any], BaseModel]
@@ -390,9 +387,11 @@ def call(name: str, index: StoredIndex, arguments: dict[str, Any]) -> types.Call
                 log.warning("%s", error)
                 time.sleep(RETRY_S)
     except ValidationError as error:
-        return error_result(
-            "; ".join(problem(detail["loc"], detail["msg"]) for detail in error.errors()[:MAX_PROBLEMS])
-        )
+        problems = []  # without the values
+        for detail in error.errors()[:MAX_PROBLEMS]:
+            message = detail["msg"]
+            problems.append(f"{'.'.join(map(str, detail['loc']))}: {message[:1].lower()}{message[1:]}")
+        return error_result("; ".join(problems))
     except (ValueError, OSError, StoreUnavailable) as error:
         return error_result(str(error))
     except Exception:  # the server must survive an error in a single call
@@ -400,11 +399,6 @@ def call(name: str, index: StoredIndex, arguments: dict[str, Any]) -> types.Call
         return error_result("internal error of gedbd: see its standard error")
     content = types.TextContent(type="text", text=answer.model_dump_json())
     return types.CallToolResult(content=[content], structured_content=answer.model_dump(mode="json"))
-
-
-def problem(path: Sequence[str | int], message: str) -> str:
-    """The error of an argument, without its value."""
-    return f"{'.'.join(map(str, path))}: {message[:1].lower()}{message[1:]}"
 
 
 def error_result(message: str) -> types.CallToolResult:
@@ -418,9 +412,10 @@ def serve_stdio(index: StoredIndex) -> None:
     # A thread that reads standard input cannot be interrupted, and would block Python's handling of Ctrl-C. The process
     # may end at any time, as the server writes no files.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    anyio.run(_answer_requests, build_server(index))
+    server = build_server(index)
 
+    async def answer_requests() -> None:
+        async with stdio_server() as (requests, answers):
+            await server.run(requests, answers, server.create_initialization_options())
 
-async def _answer_requests(server: "Server[Any]") -> None:
-    async with stdio_server() as (requests, answers):
-        await server.run(requests, answers, server.create_initialization_options())
+    anyio.run(answer_requests)

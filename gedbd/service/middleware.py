@@ -62,7 +62,14 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = _with_security_headers(send)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered = MutableHeaders(scope=message)
+                answered.update(SECURITY_HEADERS)
+                answered.setdefault("Cache-Control", "no-store")
+            await send(message)
+
         try:
             headers = Headers(scope=scope)
             self._check(scope["method"], scope["path"], headers)
@@ -71,9 +78,16 @@ class RequestGuard:
             if scope["method"] in METHODS_WITH_BODY and (b"\x00" in body or not _is_utf_8(body)):
                 raise RequestRefused(400, "the body is not JSON in UTF-8")
         except RequestRefused as refused:
-            await refused.response(scope, receive, send)
+            await refused.response(scope, receive, send_with_headers)
             return
-        await self.app(scope, _replay(body, receive), send)
+        unread = [body]
+
+        async def receive_again() -> Message:
+            if unread:
+                return {"type": "http.request", "body": unread.pop(), "more_body": False}
+            return await receive()
+
+        await self.app(scope, receive_again, send_with_headers)
 
     def _check(self, method: str, path: str, headers: Headers) -> None:
         # Against DNS rebinding: a foreign page whose name resolves to this machine sends its own host name.
@@ -141,29 +155,6 @@ def _is_utf_8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Returns a ``receive`` that repeats the body, then passes on later messages."""
-    unread = [body]
-
-    async def receive_again() -> Message:
-        if unread:
-            return {"type": "http.request", "body": unread.pop(), "more_body": False}
-        return await receive()
-
-    return receive_again
-
-
-def _with_security_headers(send: Send) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers.update(SECURITY_HEADERS)
-            headers.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return send_with_headers
 
 
 class Metrics:

@@ -47,7 +47,15 @@ class BoundedThreadPool:
             HTTPException: 503 if the queue is full, the call times out or the service shuts down; 422 with the message
                 of a ValueError.
         """
-        future = self._submit(work, args)
+        with self.lock:
+            if self.closing:
+                raise HTTPException(503, SHUTTING_DOWN, {"Retry-After": "5"})
+            if len(self.unfinished) >= self.capacity:
+                raise HTTPException(503, "too many requests are waiting: try again in a moment", {"Retry-After": "1"})
+            future = self.threads.submit(work, *args)
+            self.unfinished.add(future)
+        # Outside the lock: if the future is already done, the callback runs at once.
+        future.add_done_callback(self.unfinished.discard)
         waiter = asyncio.wrap_future(future)
         try:
             await asyncio.wait({waiter}, timeout=self.timeout_s)
@@ -62,18 +70,6 @@ class BoundedThreadPool:
         finally:
             future.cancel()  # no effect once it runs: only a call that still waits for a thread is dropped
             waiter.cancel()
-
-    def _submit(self, work: Callable[..., T], args: tuple[Any, ...]) -> "Future[T]":
-        with self.lock:
-            if self.closing:
-                raise HTTPException(503, SHUTTING_DOWN, {"Retry-After": "5"})
-            if len(self.unfinished) >= self.capacity:
-                raise HTTPException(503, "too many requests are waiting: try again in a moment", {"Retry-After": "1"})
-            future = self.threads.submit(work, *args)
-            self.unfinished.add(future)
-        # Outside the lock: if the future is already done, the callback runs at once.
-        future.add_done_callback(self.unfinished.discard)
-        return future
 
     def close(self) -> bool:
         """Accepts no further call and waits a moment for those that run; returns whether all have finished."""

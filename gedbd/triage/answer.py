@@ -44,21 +44,6 @@ MAX_NAMED = 5  # further members of a group
 MAX_COMPONENTS = 5  # named if a filter matches none
 
 
-def read_issues(file: str) -> list[Report]:
-    """Reads reports from an issue or a list of issues, as exported by GitHub, GitLab, Jira and Bugzilla.
-
-    The JSON file may also hold objects with the fields of ``Report``. Raises ValueError if it is missing or invalid.
-    """
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise ValueError(f"file={file}: no such file")
-    pages, _ = read_pages(path, ("json",))
-    reports = [_report(record) for page in pages for record in _records(page)]
-    if not reports:
-        raise ValueError(f"file={file} holds no issue")
-    return reports
-
-
 def report_of_issue(issue: Record) -> Report:
     """Converts a tracker's issue to a report, in its state at creation if the export has its history.
 
@@ -120,8 +105,9 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text. ``.json``: reports, or issues in their tracker's format, see ``read_issues``.
-            ``.jsonl`` or ``-`` (standard input): a report, an issue or a list of these on each line.
+        file: A file with such a text. ``.json``: issues as GitHub, GitLab, Jira and Bugzilla export them, or objects
+            with the fields of ``Report``. ``.jsonl`` or ``-`` (standard input): a report, an issue or a list of these
+            on each line.
 
     Raises:
         ValueError: If neither or both are given, the file is missing or empty, or a line is invalid.
@@ -134,10 +120,14 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     if file is None:
         return iter([report_from_text(str(text))])
     path = Path(file).expanduser()
-    if path.suffix.lower() == ISSUES:
-        return iter(read_issues(file))
     if not path.is_file():
         raise ValueError(f"file={file}: no such file")
+    if path.suffix.lower() == ISSUES:
+        pages, _ = read_pages(path, ("json",))
+        reports = [_report(record) for page in pages for record in _records(page)]
+        if not reports:
+            raise ValueError(f"file={file} holds no issue")
+        return iter(reports)
     if path.suffix.lower() in TABLES:
         raise ValueError(
             f"file={file}: tables are not supported: write each report as a JSON object with title and description,"

@@ -181,11 +181,7 @@ def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel
 def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
     """Updates an index to match a corpus; with a new model, all reports are encoded again.
 
-    Args:
-        location: See ``opened_to_update``.
-        corpus: All reports.
-        index_model: See ``IndexModel``.
-        replace: Whether the corpus may be of another tracker, see ``check_same_tracker``.
+    For ``location`` see ``opened_to_update``; ``replace`` says whether the corpus may be of another tracker.
 
     Raises:
         ReplacesIndexError: If the corpus seems to be of another tracker.
@@ -199,24 +195,20 @@ def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, 
                 reports = corpus.reports.assign(url=report_urls(corpus.reports, template)[0])
                 documents = dataclasses.replace(corpus.documents, table=reports)
                 corpus = dataclasses.replace(corpus, documents=documents, url_template=template)
-        return _update_store(store, corpus, index_model)
-
-
-def _update_store(store: ReportStore, corpus: Corpus, index_model: IndexModel) -> Changes:
-    settings = index_model.settings.copy()
-    # A reference instead of a folder, so that the index can be opened on another machine.
-    if "cache_dir" in settings.backend:
-        settings.backend.cache_dir = "${cache_dir}"
-    plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
-    settings.cache_dir = index_model.cache_dir
-    silence_library_logs()
-    model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
-    given = index_model.given
-    load = cache(partial(load_encoder, settings, model.weights, cache_dir=settings.cache_dir))
-    encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
-    changes = synchronise(store, corpus, model, encode)
-    if given is None:  # converts the encoder for searches
-        query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
+        settings = index_model.settings.copy()
+        # A reference instead of a folder, so that the index can be opened on another machine.
+        if "cache_dir" in settings.backend:
+            settings.backend.cache_dir = "${cache_dir}"
+        plain = json.dumps(OmegaConf.to_container(settings), sort_keys=True)
+        settings.cache_dir = index_model.cache_dir
+        silence_library_logs()
+        model = _build_model(plain, index_model.matching, index_model.weights, corpus, store)
+        given = index_model.given
+        load = cache(partial(load_encoder, settings, model.weights, cache_dir=settings.cache_dir))
+        encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
+        changes = synchronise(store, corpus, model, encode)
+        if given is None:  # converts the encoder for searches
+            query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
     return changes
 
 
@@ -318,7 +310,12 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
     if not (folder / MATCHING).is_file():
-        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {_advice(folder)}")
+        below = sorted(folder.rglob(MATCHING), key=lambda file: file.stat().st_mtime)
+        run = f" run={folder}" if (folder / CONFIG).is_file() else ""
+        advice = f"run gedbd backtest{run} and give the folder that it writes"
+        if below:
+            advice = f"give a backtest below it; the newest of {len(below):,} is run={below[-1].parent}"
+        raise ValueError(f"{folder} is not a finished backtest: it has no {MATCHING}; {advice}")
     cfg = read_saved(folder)
     weights = None
     if cfg.run:
@@ -327,15 +324,6 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
         _, weights = find_run(Path(cfg.run), cfg.get("weights", "best"))
     text = (folder / MATCHING).read_text(encoding="utf-8", errors="replace")
     return cfg, TriageModel.from_json(text, str(folder)), weights
-
-
-def _advice(folder: Path) -> str:
-    """The advice for a folder that is not a finished backtest."""
-    below = sorted(folder.rglob(MATCHING), key=lambda file: file.stat().st_mtime)
-    if below:
-        return f"give a backtest below it; the newest of {len(below):,} is run={below[-1].parent}"
-    run = f" run={folder}" if (folder / CONFIG).is_file() else ""
-    return f"run gedbd backtest{run} and give the folder that it writes"
 
 
 @stage("bring the index up to date")

@@ -124,14 +124,11 @@ def read_backlog(folder: Path) -> Backlog:
         order = np.arange(len(days)) if np.isnan(days).any() else np.argsort(days, kind="stable")
         ids = [rows[row].issue_id for row in order.tolist()]
         links = store.links()
-        facts = pd.DataFrame(
-            [
-                (report.issue_id, report.title, report.url, _day_of(report), state_of(report))
-                for report in store.each_report(ids)
-            ],
-            columns=["id", "title", "url", "created_at", "state"],
-            dtype=object,
-        )
+        table = []
+        for report in store.each_report(ids):
+            day = f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
+            table.append((report.issue_id, report.title, report.url, day, state_of(report)))
+        facts = pd.DataFrame(table, columns=["id", "title", "url", "created_at", "state"], dtype=object)
     accepted, rejected = _verdicts(folder)
     links += [(report, candidate, "feedback") for report, candidate in accepted]
     row_of = {issue_id: row for row, issue_id in enumerate(ids)}
@@ -144,10 +141,6 @@ def read_backlog(folder: Path) -> Backlog:
     unknown = int((facts["state"] == "unknown").sum())
     reports = facts.drop(columns="state").assign(is_open=facts["state"].isin(OPEN_STATES))
     return Backlog(about.get("name", ""), model, reports, history, group, frozenset(rejected_groups), unknown)
-
-
-def _day_of(report: Report) -> str:
-    return f"{report.created_at:%Y-%m-%d}" if report.created_at else ""
 
 
 def _verdicts(folder: Path) -> list[list[tuple[str, str]]]:
@@ -286,12 +279,8 @@ def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[l
 def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, console: Console) -> None:
     """Finds the clusters of an index, lists the first ``top_k``, and writes their page into the index folder.
 
-    Args:
-        folder: The folder of the index.
-        threshold: Lowest probability of a pair.
-        top_k: Number of clusters that are listed.
-        file: File of verdicts to record first; ValueError if none is on two reports of the index.
-        console: Console for the table.
+    ``threshold`` is the lowest probability of a pair. The verdicts of ``file`` are recorded first; raises ValueError if
+    none is on two reports of the index.
     """
     recorded = [] if file is None else record_verdicts(folder, file)
     backlog = read_backlog(folder)

@@ -38,7 +38,7 @@ from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.index_folder import check_index
 from gedbd.triage.storage.report_store import ReportStore
 from gedbd.triage.storage.stored_model import load_model
-from gedbd.triage.triage_model import BestCandidates, TriageModel
+from gedbd.triage.triage_model import TriageModel
 
 if TYPE_CHECKING:
     from threadpoolctl import threadpool_limits
@@ -345,28 +345,15 @@ def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filte
     features = features[best.position][:top_k]
     contributions = state.model.matching.ranker.contributions(features)
     why = _reasons(index, candidates.scores, rows, features, contributions, bool(report.created_at))
-    return _matches(report, state.reports, index, rows, best, features[:, SIMILARITY], why)
-
-
-def _matches(
-    report: Report,
-    reports: ReportStore,
-    index: InMemoryIndex,
-    rows: np.ndarray,
-    best: BestCandidates,
-    similarity: np.ndarray,
-    why: list[tuple[str, ...]],
-) -> list[Match]:
-    """The candidates in ``rows``, which are the first of ``best``, with their texts, groups and explanations."""
     members = [tuple(index.ids[row] for row in index.members(row)) for row in rows.tolist()]
     best_ids = [index.ids[row] for row in rows.tolist()]
-    stored = reports.reports(sorted({*best_ids, *(ids[0] for ids in members)}))
-    urls = reports.urls([issue_id for ids in members for issue_id in ids])
+    stored = state.reports.reports(sorted({*best_ids, *(ids[0] for ids in members)}))
+    urls = state.reports.urls([issue_id for ids in members for issue_id in ids])
     # A report may have been deleted during the search.
     positions = [position for position, ids in enumerate(members) if best_ids[position] in stored and ids[0] in stored]
     num_reports = len(index.store.terms["text"])
-    candidates = [stored[best_ids[position]] for position in positions]
-    explanations = explain(report, candidates, lambda words: index.rarity(words, num_reports))
+    found = [stored[best_ids[position]] for position in positions]
+    explanations = explain(report, found, lambda words: index.rarity(words, num_reports))
     matches = []
     for position, explanation in zip(positions, explanations, strict=True):
         ids = members[position]
@@ -378,7 +365,7 @@ def _matches(
             float(best.probability[position]),
             replace(explanation, reasons=why[position]),
             {issue_id: urls[issue_id] for issue_id in ids if issue_id in urls},
-            round(float(similarity[position]), 4),
+            round(float(features[position, SIMILARITY]), 4),
         )
         matches.append(match)
     return matches

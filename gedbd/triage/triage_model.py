@@ -8,13 +8,14 @@ candidate into a probability.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult, find_target
-from gedbd.retrieval.boosted_trees import BoostedTrees
+from gedbd.retrieval.boosted_trees import BoostedTrees, fit_classifier
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES
 from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, default_ranker
 
@@ -136,28 +137,17 @@ def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.
                 f"too few best matches of the training and validation splits are {label} to learn probabilities"
                 " from: change split.test_from, or provide more duplicates"
             )
+    seeds = range(seed, seed + NUM_SEEDS)
+    fit = partial(fit_classifier, seeds=seeds, rounds=ROUNDS, num_leaves=NUM_LEAVES, l2=L2)
     outputs = np.empty(len(best))
     for fold in range(NUM_FOLDS):
         held_out = matches.fold == fold
         if held_out.any():
-            outputs[held_out] = _fit(matches.take(~held_out), seed).predict(matches.features[held_out])
+            trees = fit(matches.features[~held_out], matches.right[~held_out], matches.weight[~held_out])
+            outputs[held_out] = trees.predict(matches.features[held_out])
     knots, probabilities = fit_isotonic(outputs[best], matches.right[best], matches.weight[best])
-    trees = _fit(matches, seed)
+    trees = fit(matches.features, matches.right, matches.weight)
     return MatchProbability(trees, knots, probabilities), np.interp(outputs, knots, probabilities)
-
-
-def _fit(matches: Matches, seed: int) -> BoostedTrees:
-    from gedbd.retrieval.boosted_trees import fit_classifier
-
-    return fit_classifier(
-        matches.features,
-        matches.right,
-        matches.weight,
-        seeds=range(seed, seed + NUM_SEEDS),
-        rounds=ROUNDS,
-        num_leaves=NUM_LEAVES,
-        l2=L2,
-    )
 
 
 def fit_isotonic(

@@ -177,13 +177,13 @@ def test_a_large_file_is_not_checked_as_a_whole(filled: Path, monkeypatch: pytes
 def test_a_verdict_takes_the_same_work_however_many_were_recorded_before(tmp_path: Path) -> None:
     statements: list[str] = []
     with closing(FeedbackStore(tmp_path)) as feedback:
-        feedback.file._sqlite.set_trace_callback(statements.append)
+        feedback._sqlite.set_trace_callback(statements.append)
         for event in (verdict("accept"), verdict("reject"), verdict("accept", "8")):
             feedback.record(event)
         feedback.withdraw("7", "12", "api")
-        feedback.file._sqlite.set_trace_callback(None)
+        feedback._sqlite.set_trace_callback(None)
         asked = [one for one in statements if one.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))]
-        plans = [str(row[3]) for one in asked for row in feedback.file.query(f"EXPLAIN QUERY PLAN {one}")]
+        plans = [str(row[3]) for one in asked for row in feedback.query(f"EXPLAIN QUERY PLAN {one}")]
     assert plans
     assert not [plan for plan in plans if "SCAN" in plan or "TEMP" in plan]
     assert all("events_of_pair" in plan for plan in plans)

@@ -105,6 +105,3 @@ def test_terms_are_numbered_in_order_and_unknown_words_are_below_zero():
     assert [text.tolist() for text in vocabulary([["lost", "mail", "lost"], []], learn=True)] == [[1, 0, 1], []]
     assert vocabulary.terms == ["mail", "lost"]
     assert vocabulary([["new", "mail", "other", "new"]], learn=False)[0].tolist() == [-1, 0, -2, -1]
-    vocabulary.forget(1)
-    assert vocabulary.terms == ["mail"]
-    assert vocabulary([["lost"]], learn=True)[0].tolist() == [1]

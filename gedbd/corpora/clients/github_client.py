@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, Record, RefusedError, section, sized
@@ -16,14 +16,6 @@ from gedbd.io.files import connect_database
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages
 UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
-
-
-class StoredComment(NamedTuple):
-    """A comment or an event, and the number of its issue; ``issue`` is ``None`` if the issue was deleted."""
-
-    id: int
-    issue: int | None
-    record: Record
 
 
 class CommentStore:
@@ -51,9 +43,9 @@ class CommentStore:
         """Closes the file."""
         self._connection.close()
 
-    def add(self, kind: str, comments: Iterable[StoredComment]) -> None:
-        """Stores all comments, or none if that fails."""
-        rows = [(kind, comment.id, comment.issue, json.dumps(comment.record)) for comment in comments]
+    def add(self, kind: str, comments: Iterable[tuple[int, int | None, Record]]) -> None:
+        """Stores all comments, each with its id and the number of its issue, if known; or none if that fails."""
+        rows = [(kind, number, issue, json.dumps(record)) for number, issue, record in comments]
         with self._connection as connection:
             connection.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
 
@@ -172,8 +164,8 @@ class GitHub(Tracker):
         return self._first(cursor["list"], scope, last) if last > since else None
 
 
-def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
-    """A comment or an event with the number of its issue, without the copy of the issue that an event holds."""
+def stored_comment(kind: str, record: Record, answer: Answer) -> tuple[int, int | None, Record]:
+    """The id of a comment or an event, the number of its issue, and the record without a copy of the issue."""
     if kind == "events":
         issue_record = section(record, "issue")  # empty where the issue was deleted
         issue = answer.number(issue_record, "number") if issue_record else None
@@ -183,7 +175,7 @@ def stored_comment(kind: str, record: Record, answer: Answer) -> StoredComment:
         issue = sized(answer.text(record, "issue_url").rpartition("/")[2])
         if issue is None:
             raise answer.unexpected("an address that ends in an issue's number under 'issue_url'")
-    return StoredComment(answer.number(record, "id"), issue, record)
+    return answer.number(record, "id"), issue, record
 
 
 def total(answer: Answer, page_size: int) -> int | None:

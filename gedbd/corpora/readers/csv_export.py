@@ -140,19 +140,14 @@ def _build(
         link_tables.append(file_links(ids, links_table, links_file.name))
     all_links = pd.concat([part for part in link_tables if len(part)] or link_tables[:1], ignore_index=True)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings, *_unlinked_warnings(reports, all_links))
+    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings)
+    linked = ids.str.strip().isin([*all_links["id"], *all_links["duplicate_id"]])
+    unlinked = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
+    if unlinked.any():
+        warnings += (f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})",)
     return build_corpus(
         title, reports, all_links, str(file), columns, warnings, date_format, folder=file.parent, **options
     )
-
-
-def _unlinked_warnings(reports: pd.DataFrame, links: pd.DataFrame) -> list[str]:
-    """A warning that counts the reports that were resolved as duplicates but have no link."""
-    linked = reports["id"].str.strip().isin([*links["id"], *links["duplicate_id"]])
-    unlinked = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
-    if not unlinked.any():
-        return []
-    return [f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})"]
 
 
 def plain_id(text: str) -> str:

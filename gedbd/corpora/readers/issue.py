@@ -75,19 +75,10 @@ def make_issue(
     project: str = "",
     remarks: Iterable[str] = (),
 ) -> Issue:
-    """The issue of a record, with its dates.
+    """The issue of a record, which holds its dates under ``keys``.
 
-    Args:
-        record: Holds the dates.
-        keys: Their keys.
-        issue_id: See ``Issue``; likewise ``values`` and ``project``.
-        values: See ``Issue``.
-        links: See ``Issue``.
-        closed: Whether the issue was closed as a duplicate.
-        history: The entries of the history; ``None`` if the export does not hold it.
-        changes_of: Parses the history.
-        project: See ``Issue``.
-        remarks: Further remarks.
+    ``closed`` says whether it was closed as a duplicate; ``changes_of`` parses the entries of its ``history``, ``None``
+    if the export does not hold it. For the others see ``Issue``.
 
     Raises:
         ValueError: A date is unreadable.

@@ -98,7 +98,8 @@ def parse_issue(record: Record) -> Issue:
     values["resolution"] = values["resolution"][:1]
     closed = any(DUPLICATE in resolution.lower() for resolution in values["resolution"])
     comments = parts(part(fields, "comment"), "comments")
-    user_comments = [Comment(rich(comment, "body"), is_bot(comment)) for comment in comments]
+    is_bot = [text(part(comment, "author"), "accountType") == "app" for comment in comments]
+    user_comments = [Comment(rich(comment, "body"), bot) for comment, bot in zip(comments, is_bot, strict=True)]
     links = [*issue_links(fields), *comment_links(user_comments, REFERENCES, "", closed, "comment")]
     files, odd = attachments(fields, key)
     histories = parts(part(record, "changelog"), "histories")
@@ -127,11 +128,6 @@ def rich(record: Record, key: str) -> str:
     """The text under ``key``, also if it is an Atlassian document."""
     value: Any = record.get(key)
     return document_text(value) if isinstance(value, Mapping) else text(record, key)
-
-
-def is_bot(comment: Record) -> bool:
-    """Whether an app wrote a comment."""
-    return text(part(comment, "author"), "accountType") == "app"
 
 
 def issue_links(fields: Record) -> Iterator[Link]:

@@ -189,24 +189,17 @@ def relative(values: np.ndarray, number: np.ndarray) -> np.ndarray:
         # The scores of queries with the same number of candidates form a table.
         places = (starts[number == size][:, None] + np.arange(size)).ravel()
         block = values[:, places].reshape(-1, size)
-        for kind, column in enumerate(_relative(block.astype(np.float64), _ranks(block)), start=1):
+        # The rank of each score in its row: 0 for the highest; of equal ones the first comes first.
+        order = np.argsort(-block, axis=1, kind="stable")
+        rank = np.empty_like(order)
+        np.put_along_axis(rank, order, np.broadcast_to(np.arange(size), block.shape), axis=1)
+        scores = block.astype(np.float64)
+        deviation = scores.std(axis=1)
+        # Not 0: the mean of equal numbers may round to another number.
+        differs = deviation > 1e-6 * np.abs(scores).max(axis=1)
+        centred = (scores - scores.mean(axis=1)[:, None]) / np.where(differs, deviation, 1.0)[:, None]
+        z = np.where(differs[:, None], centred, 0.0)
+        columns = (z, np.log1p(np.arange(size))[rank], scores.max(axis=1)[:, None] - scores)
+        for kind, column in enumerate(columns, start=1):
             table[:, kind, places] = column.reshape(len(values), -1)
     return table
-
-
-def _relative(table: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Z-scores, ranks and distances of rows of scores, ``(L, C)`` float64."""
-    deviation = table.std(axis=1)
-    # Not 0: the mean of equal numbers may round to another number.
-    differs = deviation > 1e-6 * np.abs(table).max(axis=1)
-    centred = (table - table.mean(axis=1)[:, None]) / np.where(differs, deviation, 1.0)[:, None]
-    z = np.where(differs[:, None], centred, 0.0)
-    return z, np.log1p(np.arange(table.shape[1]))[rank], table.max(axis=1)[:, None] - table
-
-
-def _ranks(table: np.ndarray) -> np.ndarray:
-    """The rank of each score in its row, ``(L, C)``: 0 for the highest; of equal ones the first comes first."""
-    order = np.argsort(-table, axis=1, kind="stable")
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(table.shape[1]), table.shape), axis=1)
-    return rank

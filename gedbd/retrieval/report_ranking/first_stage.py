@@ -219,7 +219,11 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
     nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None
     shortlists = {kind: scores.highest(kind, allowed) for kind in WORDS}
     is_found = np.zeros(scores.count, dtype=bool)
-    is_found[_latest(scores, allowed)] = True
+    # The latest reports of the query's component, or of all if no report has its component.
+    latest = scores.of_component if allowed is None else scores.of_component[allowed[scores.of_component]]
+    if not len(latest):
+        latest = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
+    is_found[latest[max(len(latest) - DEPTHS["recent"], 0) :]] = True
     shortlists["dense"] = scores.highest("dense", allowed) if nearest is None else nearest.result()
     for shortlist in shortlists.values():
         is_found[shortlist.certain] = True
@@ -238,11 +242,7 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
 def _drop_low_sums(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, max_groups: int) -> np.ndarray:
     """Drops reports whose sum, by its bounds, cannot be among the highest of ``max_groups`` groups.
 
-    Args:
-        scores: Scores of reports for the query.
-        rows: ``(R,)`` the reports, ascending.
-        is_found: ``(n,)`` bool: reports that are certainly candidates.
-        max_groups: Number of groups to find.
+    ``rows (R,)`` are the reports, ascending; ``is_found (n,)`` bool says which reports are certainly candidates.
     """
     certain = is_found[rows]
     numbers, position = np.unique(scores.groups.group[rows[certain]], return_inverse=True)
@@ -294,11 +294,7 @@ def compare(scores: QueryScores, rows: np.ndarray) -> Compared:
 def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: Mapping[str, np.ndarray]) -> np.ndarray:
     """The sums with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
 
-    Args:
-        scores: Scores of reports for the query.
-        rows: ``(R,)`` the reports.
-        dense: ``(R,)`` float32 cosines.
-        words: BM25 by kind of ``SUMMED_WORDS``, ``(R,)`` float32.
+    ``dense`` are their cosines and ``words`` their BM25 by kind of ``SUMMED_WORDS``, each ``(R,)`` float32.
     """
     store, query = scores.store, scores.query
     total = WEIGHTS["dense"] * dense
@@ -311,13 +307,3 @@ def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: 
     # Without dates, rows count as days.
     distance = np.where(np.isnan(days), store.num_since(rows, scores.count), days)
     return np.asarray(total - WEIGHTS["recency"] * np.log1p(distance))
-
-
-def _latest(scores: QueryScores, allowed: np.ndarray | None) -> np.ndarray:
-    """The latest reports of the query's component, or of all if no report has its component."""
-    rows = scores.of_component
-    if allowed is not None:
-        rows = rows[allowed[rows]]
-    if not len(rows):
-        rows = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
-    return rows[len(rows) - min(DEPTHS["recent"], len(rows)) :]

@@ -1,6 +1,6 @@
 """The learned ranker of reports as a scorer, with or without a second stage that reads pairs of reports together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol
 
@@ -77,7 +77,8 @@ class SecondStage:
     def __init__(self, scorers: Sequence[ReportPairScorer], options: RankerOptions) -> None:
         self.scorers = scorers
         self.options = options
-        self.names = column_names([scorer.name for scorer in scorers])
+        # The features of each scorer: the score, and its distance to the best one.
+        self.names = tuple(f"{scorer.name}{kind}" for scorer in scorers for kind in ("", BEHIND))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -141,13 +142,8 @@ def _ranked_lists(examples: Sequence[Replayed], orders: Sequence[np.ndarray]) ->
     return [RankedList(query.row, query.best[query.right], query.best[order]) for query, order in pairs]
 
 
-def column_names(scorers: Iterable[str]) -> tuple[str, ...]:
-    """Names of the features of scorers: the score, and its distance to the best one."""
-    return tuple(f"{name}{kind}" for name in scorers for kind in ("", BEHIND))
-
-
 def pair_columns(order: np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Features of the C candidates of a query, ``(C, F)`` float32 in the order of ``column_names``.
+    """Features of the C candidates of a query, ``(C, F)`` float32 in the order of ``SecondStage.names``.
 
     Args:
         order: ``(C,)`` places of the candidates in the order of the first ranker, the best first.

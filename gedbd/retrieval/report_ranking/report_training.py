@@ -270,18 +270,13 @@ class RankerOnTop:
         history, ranker = self._fitted
         queries = self._queries(history, VAL)
         replayed = history.with_vectors(vectors).replay(queries, "rank validation")
-        reciprocal = np.array([_reciprocal_rank(ranker, query) for query in replayed])
+        ranks = []  # of the first right group; infinite if none is a candidate
+        for query in replayed:
+            right = query.right[np.argsort(-ranker.scores(query.features), kind="stable")]
+            ranks.append(1 + right.argmax() if right.any() else np.inf)
+        reciprocal = 1 / np.array(ranks)
         return {"ranker_rr@10": float((reciprocal >= 0.1).mean()), "ranker_mrr": float(reciprocal.mean())}
 
     def _queries(self, history: ReportHistory, part: int) -> np.ndarray:
         is_in_split = self.parts[history.duplicates] == part
         return np.asarray(history.duplicates[is_in_split])
-
-
-def _reciprocal_rank(ranker: ReportRanker, query: Replayed) -> float:
-    """1 / rank of the first right group; 0 if none is a candidate."""
-    if not query.right.any():
-        return 0.0
-    scores = ranker.scores(query.features)
-    order = np.argsort(-scores, kind="stable")
-    return float(1 / (1 + np.flatnonzero(query.right[order])[0]))

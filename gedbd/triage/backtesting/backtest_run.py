@@ -162,13 +162,8 @@ def measure_history(
 ) -> Backtest:
     """Trains on the splits before test, replays all splits, and measures suggestions.
 
-    Args:
-        cfg: See ``run_backtest``.
-        corpus: N reports.
-        parts: ``(N,)`` the split of each report.
-        weights: See ``run_backtest``.
-        encode: Encodes the reports with given weights; None for the downloaded encoder.
-        notify: Called with each warning.
+    ``parts (N,)`` are the splits of N reports. ``encode`` encodes the reports with given weights, None for the
+    downloaded encoder; ``notify`` is called with each warning. For the others see ``run_backtest``.
     """
     encoded = encode(weights.test if weights else None)
     for warning in encoded.warnings:
@@ -333,13 +328,10 @@ def check_folder(folder: Path) -> None:
 
 
 def verdict_texts(targets: pd.DataFrame, verdict: np.ndarray, marked: np.ndarray, target_precision: float) -> list[str]:
-    """Counts of the verdicts, and the precision with and without them, in sentences.
+    """Counts of the verdicts, and the precision with and without them at the target of the index, in sentences.
 
-    Args:
-        targets: See ``with_judgements``.
-        verdict: ``(B,)``, see ``verdicts_of``.
-        marked: ``(B,)`` whether each best match is marked as a duplicate.
-        target_precision: The precision target of the index.
+    For ``targets`` see ``with_judgements``, for ``verdict (B,)`` see ``verdicts_of``; ``marked (B,)`` says whether each
+    best match is marked as a duplicate.
     """
     accepted = verdict == 1
     rejected = verdict == 0

@@ -96,12 +96,8 @@ def learn_probability(replayed: pd.DataFrame, ranker: ReportRanker, seed: int) -
     """Learns probabilities on the replayed splits before test without unknown matches, see ``learn_confidence``.
 
     With fewer right best matches than ``MIN_RIGHT``, the default ranker gets the default probabilities, shifted to this
-    tracker's share of duplicates.
-
-    Args:
-        replayed: See ``LearnedHistory``.
-        ranker: The ranker of the test split.
-        seed: Seed of the trees.
+    tracker's share of duplicates. For ``replayed`` see ``LearnedHistory``; ``ranker`` is that of the test split, and
+    ``seed`` that of the trees.
 
     Returns:
         The probabilities, and ``(B,)`` those of the matches of validation, by the trees of the other folds.
@@ -131,13 +127,8 @@ def folds(group: np.ndarray) -> np.ndarray:
 def replay(history: ReportHistory, rows: np.ndarray, rankers: Sequence[ReportRanker], label: str) -> pd.DataFrame:
     """The best groups for reports of a corpus, without later reports as candidates or in word statistics.
 
-    Matches are right by today's groups, as an export does not say when reports were marked as duplicates.
-
-    Args:
-        history: All reports.
-        rows: The queries, ascending.
-        rankers: The ranker of each query.
-        label: Label of the progress bar.
+    Matches are right by today's groups, as an export does not say when reports were marked as duplicates. ``rows`` are
+    the queries, ascending; ``label`` is that of the progress bar.
 
     Returns:
         A row for each of up to ``NUM_COMPARED`` candidates of each query: ``query``, ``candidate`` (rows), ``right``

@@ -143,12 +143,8 @@ def with_accepted(corpus: Corpus, parts: np.ndarray, file: Path) -> tuple[Corpus
     """Merges the groups of accepted pairs before the test split, for training; also returns their counts in a sentence.
 
     The test split does not change: people mostly judge suggestions that count as wrong, so that verdicts would bias its
-    precision upwards. Raises ValueError if the file is invalid or has no verdict.
-
-    Args:
-        corpus: N reports.
-        parts: ``(N,)`` the split of each report.
-        file: The verdicts, see ``read_judgements``.
+    precision upwards. ``parts (N,)`` are the splits of the reports. Raises ValueError if the file, see
+    ``read_judgements``, is invalid or has no verdict.
     """
     verdicts = _require_verdicts(read_judgements(file)).verdicts
     accepted = [pair for pair, verdict in verdicts.items() if verdict.verdict == ACCEPT]

@@ -143,14 +143,9 @@ def measure(
 ) -> Backtest:
     """Learns probabilities and thresholds on the splits before test, and measures suggestions on test.
 
-    Args:
-        replayed: See ``LearnedHistory``.
-        corpus: The reports.
-        ranker: The ranker of the index.
-        target_precision: The precision target of the index, measured beside ``TARGETS``.
-        confidence_level: See ``choose_threshold``.
-        seed: Seed of the trees.
-        max_examples: Maximum number of listed suggestions of each kind.
+    For ``replayed`` see ``LearnedHistory``, for ``confidence_level`` see ``choose_threshold``. ``target_precision`` is
+    the precision target of the index, measured beside ``TARGETS``; ``seed`` is that of the trees, and ``max_examples``
+    the maximum number of listed suggestions of each kind.
     """
     confidence, val_probability = learn_probability(replayed, ranker, seed)
     val_matches = replayed[replayed["part"] == "val"].assign(probability=val_probability)

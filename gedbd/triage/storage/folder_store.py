@@ -237,22 +237,17 @@ class FolderStore:
             StoreUnavailable: If the file has changed and cannot be read any more. If it was replaced by one that cannot
                 be read, searches use the old file, which is still open.
         """
-        return nullcontext(self.latest())
-
-    def latest(self) -> FolderState:
-        """The state for a search, see ``read``."""
         state = self.state
         # Another thread that reads the file or changes it holds the lock: this one does not wait for it.
-        if not state.is_stale or not self._lock.acquire(blocking=False):
-            return self.state
-        try:
-            return self._refresh()
-        except StoreUnavailable:
-            if state.writer.is_replaced:
-                return self.state
-            raise
-        finally:
-            self._lock.release()
+        if state.is_stale and self._lock.acquire(blocking=False):
+            try:
+                self._refresh()
+            except StoreUnavailable:
+                if not state.writer.is_replaced:
+                    raise
+            finally:
+                self._lock.release()
+        return nullcontext(self.state)
 
     @contextmanager
     def change(self) -> Iterator[FolderState]:
@@ -392,11 +387,6 @@ class FolderStore:
         """Rebuilds the cache of a large index in another process, unless a rebuild is running."""
         if len(self) >= MIN_REPORTS and self._compacting.acquire(blocking=False):
             threading.Thread(target=self._compact, name="compaction", daemon=True).start()
-
-    def wait_for_compaction(self) -> None:
-        """Waits until a running rebuild of the cache ends."""
-        with self._compacting:
-            pass
 
     def _compact(self) -> None:
         try:

@@ -314,11 +314,7 @@ class StoredVocabulary(Vocabulary):
 def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path) -> None:
     """Raises ValueError if the features of reports are invalid: a length, a type, a value that is not finite, a term.
 
-    Args:
-        rows: The features of all reports.
-        dim: Size D of the vectors.
-        terms: Number of terms in the index.
-        path: The file, for the error message.
+    ``dim`` is the size of the vectors, ``terms`` the number of terms in the index; ``path`` is for the message.
     """
     itemsize = np.dtype(np.float32).itemsize  # that of int32 too
     kinds = (str, str | None, str | None, *[str] * 4, bytes, *[bytes] * len(TERM_COLUMNS))  # SQLite checks no types

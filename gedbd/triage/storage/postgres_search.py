@@ -235,8 +235,28 @@ class SharedState:
     template: frozenset[str]
 
     def candidates(self, report: Report, filters: Filters, vector: Callable[[], np.ndarray]) -> InMemoryIndex:
-        """The candidates for duplicates of a report; ``vector`` waits for its vector, ``(D,)``."""
-        return find_reports(self.reports, report, filters, vector)
+        """The reports that may be candidates for duplicates of a report, and their groups.
+
+        ``vector`` waits for the vector of the report, ``(D,)``.
+        """
+        search = ServerSearch(self.reports, filters)
+        encoder = FeatureEncoder(HashedVocabulary())
+        own = encoder.encode(as_table([report]), np.empty((1, 0), dtype=np.float32), learn=False).terms
+        terms = {kind: of_kind(own[kind][0], kind) for kind in TERM_KINDS}
+        search.frequency(np.unique(np.concatenate(list(terms.values()))))  # caches those of all kinds with one query
+        component = plain_component(report.component)
+        keys = [search.likely(kind, terms[kind]) for kind in WORDS]
+        keys += [search.latest(component), search.nearest(vector())]
+        rows = search.query(
+            f"SELECT {FEATURES} FROM reports JOIN vectors USING (key)"
+            " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
+            np.unique(np.concatenate(keys)).tolist(),
+        )
+        rows.sort()  # by key, which is unique
+        named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
+        reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
+        _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)
+        return InMemoryIndex(reports, encoder, [row[2] for row in rows], KnownGroups.of(first[which]))
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
@@ -303,27 +323,3 @@ class SharedStore:
             if self.server.fact("model") != self.model.key:
                 self.model = LoadedModel.of(self.server, self._load_model)
             return SharedState(self.server, self.model, template_of(self.server))
-
-
-def find_reports(
-    store: PostgresStore, report: Report, filters: Filters, vector: Callable[[], np.ndarray]
-) -> InMemoryIndex:
-    """Finds the reports that may be candidates, and their groups; ``vector`` waits for the vector of the new report."""
-    search = ServerSearch(store, filters)
-    encoder = FeatureEncoder(HashedVocabulary())
-    own = encoder.encode(as_table([report]), np.empty((1, 0), dtype=np.float32), learn=False).terms
-    terms = {kind: of_kind(own[kind][0], kind) for kind in TERM_KINDS}
-    search.frequency(np.unique(np.concatenate(list(terms.values()))))  # caches those of all kinds with one query
-    component = plain_component(report.component)
-    keys = [search.likely(kind, terms[kind]) for kind in WORDS]
-    keys += [search.latest(component), search.nearest(vector())]
-    rows = search.query(
-        f"SELECT {FEATURES} FROM reports JOIN vectors USING (key)"
-        " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
-        np.unique(np.concatenate(keys)).tolist(),
-    )
-    rows.sort()  # by key, which is unique
-    named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
-    reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
-    _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)
-    return InMemoryIndex(reports, encoder, [row[2] for row in rows], KnownGroups.of(first[which]))

@@ -225,24 +225,21 @@ class PostgresStore(ReportStore):
         self._timeout = TIMEOUT.format(round(1000 * timeout_s))
         self._totals: Totals | None = None
         try:
-            self._check(create)
+            if not self.is_empty:
+                ((version,),) = self.server.query(f"SELECT format FROM {NAME}.totals")
+                if version != FORMAT:
+                    cure = f"run DROP SCHEMA {NAME} CASCADE there and build it again with gedbd index"
+                    raise ValueError(f"{self.path} has format {version}, this version reads {FORMAT}: {cure}")
+            elif create:
+                self.server.query("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            else:
+                raise ValueError(f"{self.path} holds no index: build one with gedbd index store=... dataset=...")
         except StoreUnavailable as error:
             self.close()
             raise ValueError(str(error)) from error.__cause__
         except ValueError:
             self.close()
             raise
-
-    def _check(self, create: bool) -> None:
-        if self.is_empty:
-            if not create:
-                raise ValueError(f"{self.path} holds no index: build one with gedbd index store=... dataset=...")
-            self.server.query("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-            return
-        ((version,),) = self.server.query(f"SELECT format FROM {NAME}.totals")
-        if version != FORMAT:
-            cure = f"run DROP SCHEMA {NAME} CASCADE there and build it again with gedbd index"
-            raise ValueError(f"{self.path} has format {version}, this version reads {FORMAT}: {cure}")
 
     def close(self) -> None:
         """Closes the connections."""
