@@ -45,13 +45,9 @@ class ImageFile(NamedTuple):
 
 
 def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, max_megabytes: float) -> list[ImageFile]:
-    """Checks files and their headers without decoding them; other damage shows only in ``open_image``.
+    """Checks files under a folder and their headers without decoding them; other damage shows only in ``open_image``.
 
-    Args:
-        names: Names of files under ``image_dir``.
-        image_dir: Folder of the images.
-        max_megapixels: Maximum size of an image, in millions of pixels.
-        max_megabytes: Maximum size of a file, in millions of bytes.
+    The maximum sizes of an image and of a file are in millions of pixels and of bytes.
     """
     distinct = list(dict.fromkeys(names))
     root = os.path.realpath(image_dir)

@@ -12,8 +12,8 @@ TRAINING_OPTIONS: dict[str, Any] = {
     "deterministic": True,
     "force_row_wise": True,
     "num_threads": 1,
+    "verbosity": -1,
 }
-TRAINING_OPTIONS |= {"verbosity": -1}
 MAX_LEAVES = 64  # bits of a mask
 MAX_VALUE = 1e30  # of a leaf, so that sums stay finite
 COLUMNS = {

@@ -58,10 +58,6 @@ class Vocabulary:
     def __getitem__(self, number: int) -> str:
         return self.terms[number]
 
-    def find(self, term: str) -> int | None:
-        """The number of a term, None if it was not learned."""
-        return self._numbers.get(term)
-
     def __call__(self, texts: Sequence[Sequence[str]], learn: bool) -> list[np.ndarray]:
         """Texts of words as numbers, each ``(L,)`` int32.
 

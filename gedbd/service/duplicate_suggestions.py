@@ -93,14 +93,8 @@ def suggest_duplicates(
     """Suggests duplicates if the precision target was met and the best match reaches its threshold.
 
     For a target of lists, the sum of the best matches must reach it. The comment names the
-    original of each group, not a report that is closed as a duplicate.
-
-    Args:
-        index: The stored reports.
-        report: The new report.
-        max_named: Maximum number of suggested reports; does not apply to a list.
-        target: The backtest's result for the precision target.
-        called_duplicates: Returns those of some ids that comments call duplicates.
+    original of each group, not a report that is closed as a duplicate. ``max_named`` is the maximum number of suggested
+    reports, except in a list; ``called_duplicates`` returns those of some ids that comments call duplicates.
     """
     threshold = target.suggest_from
     if threshold is None:

@@ -91,12 +91,9 @@ class EventTable(Database):
         self.checkpoint()
 
     def put(self, delivery: str, event: str, max_waiting: int = MAX_WAITING) -> str:
-        """Stores an event; returns "accepted" once it is on disk, "repeated" if its delivery is known, or "full".
+        """Stores an event, as JSON; returns "accepted" once it is on disk, "repeated" if it is known, or "full".
 
-        Args:
-            delivery: Its id, by which a repeated delivery is recognised; empty if it has none.
-            event: The event as JSON.
-            max_waiting: Maximum number of waiting deliveries.
+        ``delivery`` is its id, by which a repeated one is recognised; empty if it has none.
         """
         with self.transaction():
             accepted_before = "SELECT 1 FROM events WHERE kind = 'received' AND name = ?"

@@ -232,10 +232,7 @@ class Outbox:
     ) -> list[OutboxComment]:
         """Schedules the next attempt for comments, and returns those that have failed too often.
 
-        Args:
-            comments: The comments that could not be posted.
-            now: Seconds since 1970.
-            requested_wait_s: How long the server asks to wait, at most 6 hours.
+        ``now`` is in seconds since 1970; ``requested_wait_s`` is how long the server asks to wait, at most 6 hours.
         """
         given_up = []
         with self.table.transaction():

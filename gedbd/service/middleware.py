@@ -158,11 +158,7 @@ def _is_utf_8(body: bytes) -> bool:
 
 
 class Metrics:
-    """The metrics of one service, in their own registry.
-
-    Args:
-        index: The stored reports; their number is a metric.
-    """
+    """The metrics of one service, in their own registry; the number of stored reports is one of them."""
 
     def __init__(self, index: Sized) -> None:
         # A separate registry, so that the counts of two services in one process, as in tests, do not add up.

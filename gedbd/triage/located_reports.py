@@ -37,7 +37,12 @@ def locate_reports(folder: Path, index: RepositoryIndex, max_located: int) -> Lo
     """
     update = index.update()
     with sole_process(folder / LOCK, f"{folder}: the index is updated"):
-        reports, num_older = _newest_open(folder, max_located)
+        with closing(IndexStore(folder / FILE, create=False)) as store:
+            ids = [*store.contents()][::-1]
+            not_closed = (report for report in store.each_report(ids) if state_of(report) in ("open", "unknown"))
+            with_text = (report for report in not_closed if report.title.strip() or report.description.strip())
+            reports = list(islice(with_text, max_located))
+        num_older = len(ids) - ids.index(reports[-1].issue_id) - 1 if len(reports) == max_located else 0
         known = {line[MADE_FROM]: text for text, line in _lines(folder)}
         index_hash = hashlib.blake2b(f"{index.git.path.resolve()}\n{index.revision}".encode("utf-8", "surrogateescape"))
         index_hash.update(index.ranker.ranker.to_text().encode())
@@ -65,17 +70,6 @@ def forget_located(folder: Path, issue_id: str) -> None:
         with sole_process(folder / LOCK, f"{folder}: the index is updated"):
             kept = [text for text, line in _lines(folder) if line["query"]["issue_id"] != issue_id]
             write_text(folder / LOCATED, "".join(f"{text}\n" for text in kept))
-
-
-def _newest_open(folder: Path, max_located: int) -> tuple[list[Report], int]:
-    """The newest reports of an index that are not closed, and the number of older reports."""
-    with closing(IndexStore(folder / FILE, create=False)) as store:
-        ids = [*store.contents()][::-1]
-        not_closed = (report for report in store.each_report(ids) if state_of(report) in ("open", "unknown"))
-        with_text = (report for report in not_closed if report.title.strip() or report.description.strip())
-        reports = list(islice(with_text, max_located))
-    num_older = len(ids) - ids.index(reports[-1].issue_id) - 1 if len(reports) == max_located else 0
-    return reports, num_older
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -170,7 +170,8 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     """
     if isinstance(value, list):
         for item in value:
-            yield from unwrap(item, path) if isinstance(item, list) or is_edge(item) else [item]
+            is_edge = isinstance(item, dict) and isinstance(item.get("node"), dict)  # of a GraphQL connection
+            yield from unwrap(item, path) if isinstance(item, list) or is_edge else [item]
     elif isinstance(value, dict) and is_table(value):
         yield from records_of(value)
     elif not isinstance(value, dict) or recognise(value):
@@ -221,11 +222,6 @@ def records_of(value: Record) -> Iterator[Record]:
         return
     for number in next(iter(value.values())):
         yield {name: column[number] for name, column in value.items()}
-
-
-def is_edge(item: Any) -> bool:
-    """Whether this is an edge of a GraphQL connection."""
-    return isinstance(item, dict) and isinstance(item.get("node"), dict)
 
 
 def error_message(value: Record) -> str:

@@ -222,22 +222,17 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
         }
         for issue in issues.values()
     ]
-    index = pd.Index(rows_of(issues), dtype=object)
-    resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=index, dtype=object)
-    table = pd.DataFrame(rows, index=index, dtype=str)
-    return table.assign(**{RESOLVED_AT: pd.to_datetime(resolved_at, utc=True)})
-
-
-def rows_of(issues: Mapping[int, Issue]) -> list[ExportRow]:
-    """The row of each issue, for messages."""
     positions = [issue.position.rpartition(", ") for issue in issues.values()]  # of "pages/issues-2.csv, row 49"
     has_pages = len({file for file, _, _ in positions}) > 1
-    rows = []
+    numbers = []
     for number, (file, _, number_on_page) in zip(issues, positions, strict=True):
         row = ExportRow(number)
         row.label = number_on_page.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
-        rows.append(row)
-    return rows
+        numbers.append(row)
+    index = pd.Index(numbers, dtype=object)
+    resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=index, dtype=object)
+    table = pd.DataFrame(rows, index=index, dtype=str)
+    return table.assign(**{RESOLVED_AT: pd.to_datetime(resolved_at, utc=True)})
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:

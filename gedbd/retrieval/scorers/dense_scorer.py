@@ -26,16 +26,19 @@ THREADS = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="cosines")
 class VectorScorer(Scorer):
     """Cosine of precomputed unit vectors. Without queries, the documents are the queries."""
 
+    documents_: np.ndarray  # ``(N, D)`` unit rows; a document without any vector may have zeros
+    queries_: np.ndarray  # ``(Q, D)``, likewise
+
     def __init__(self, documents: np.ndarray, queries: np.ndarray | None = None) -> None:
-        self.documents = documents
-        self.queries = documents if queries is None else queries
+        self.documents_ = documents
+        self.queries_ = documents if queries is None else queries
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Does nothing."""
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)`` cosines."""
-        return cosines(self.documents, self.queries[rows])
+        """``(B,) -> (B, N)`` cosines; 0 for a document or a query without any vector."""
+        return cosines(self.documents_, self.queries_[rows])
 
 
 def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
@@ -54,7 +57,7 @@ def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return scores
 
 
-class DenseScorer(Scorer):
+class DenseScorer(VectorScorer):
     """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
 
     Args:
@@ -113,10 +116,6 @@ class DenseScorer(Scorer):
         self.documents_ = self._encode(inputs.documents)
         self.queries_ = self.documents_ if inputs.one_table else self._encode(inputs.queries)
 
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)`` cosines."""
-        return cosines(self.documents_, self.queries_[rows])
-
     def _encode(self, table: pd.DataFrame) -> np.ndarray:
         texts, warnings = self.text(table, self.encoder.tokenizer, self.encoder.text_tokens)
         self.warnings_ += warnings
@@ -151,7 +150,7 @@ class TagVectors(Protocol):
         ...
 
 
-class TableVectorScorer(Scorer):
+class TableVectorScorer(VectorScorer):
     """Cosine of [title; body], or of [title; body; tag].
 
     Title, body and tag have length 1 each before the tag is weighted. With both texts and a weight of 1, a score is
@@ -183,10 +182,6 @@ class TableVectorScorer(Scorer):
         if self.tags is not None:
             self.warnings_ += self.tags.warnings_
 
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)`` cosines; 0 for a document without any vector."""
-        return cosines(self.documents_, self.queries_[rows])
-
     def _encode(self, table: pd.DataFrame) -> np.ndarray:
         parts: Sequence[np.ndarray] = [self.vectors.encode(table)]
         if self.tags is not None:
@@ -210,7 +205,7 @@ class TagOverlap(Scorer):
         return tag_overlap(self.queries_[rows], self.documents_)
 
 
-class TagSimilarity(Scorer):
+class TagSimilarity(VectorScorer):
     """Cosine of the vectors of the most frequent tags of query and document, 0 where one of them has no known tag.
 
     The vectors are learned on the documents that exist when the last training query is made.
@@ -232,7 +227,3 @@ class TagSimilarity(Scorer):
         self.queries_ = self.documents_
         if not inputs.one_table:
             self.queries_ = unit_rows(self.tags.encode(tags_of(inputs.queries)))
-
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)`` cosines."""
-        return cosines(self.documents_, self.queries_[rows])

@@ -84,15 +84,9 @@ def run_backtest(
     command: Sequence[str],
     console: Console,
 ) -> float:
-    """Runs a backtest, writes the run folder, and prints the results.
+    """Runs a backtest with the options of ``conf/backtest.yaml``, writes the run folder, and prints the results.
 
-    Args:
-        cfg: The composed configuration of ``conf/backtest.yaml``.
-        prepared: The reports and their splits.
-        weights: Weights of a trained encoder; None for the downloaded encoder.
-        folder: The run folder.
-        command: The command and its options, for the page.
-        console: Console for results and warnings.
+    ``weights`` are those of a trained encoder; None for the downloaded encoder. The page shows ``command``.
 
     Returns:
         The precision of the suggestions on the test split at the target; 0 without a threshold.

@@ -4,12 +4,10 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.triage.storage.report_store import ReportOrFilters
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
@@ -109,7 +107,7 @@ class ServerConnections:
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement, in the transaction of this thread or in a separate one."""
         with self.transaction():
-            cursor = self._thread.connection.execute(statement, list(map(_storable, values)), binary=True)
+            cursor = self._thread.connection.execute(statement, list(map(without_nul, values)), binary=True)
             return cursor.fetchall() if cursor.description else []
 
     def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -120,7 +118,7 @@ class ServerConnections:
         ):
             copy.set_types(types)
             for row in rows:
-                copy.write_row([_storable(value) for value in row])
+                copy.write_row([without_nul(value) for value in row])
 
     def _take(self) -> "Connection[Any]":
         import psycopg
@@ -158,13 +156,8 @@ def server_of(url: str) -> str:
     return ServerConnections(url).public_url
 
 
-def storable(item: ReportOrFilters) -> ReportOrFilters:
-    """A report, or filters of reports, as PostgreSQL can store them."""
-    return replace(item, **{name: _storable(value) for name, value in vars(item).items()})
-
-
-def _storable(value: Any) -> Any:
-    """A value without NUL characters."""
+def without_nul(value: Any) -> Any:
+    """A value, or a list of texts, without NUL characters, as PostgreSQL can store it."""
     if isinstance(value, str):
         return value.replace("\0", NUL) if "\0" in value else value
-    return list(map(_storable, value)) if isinstance(value, list) and value and isinstance(value[0], str) else value
+    return list(map(without_nul, value)) if isinstance(value, list) and value and isinstance(value[0], str) else value

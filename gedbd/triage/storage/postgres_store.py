@@ -9,7 +9,7 @@ million terms, any two have the same number with a probability of 0.2%.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
@@ -22,7 +22,7 @@ from gedbd.corpora.relevance import find_groups
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.report_ranking.feature_store import MEAN_STEP, TERM_KINDS, UNIT, days_of, terms_of, whole_numbers
-from gedbd.triage.storage.postgres_connections import ServerConnections, storable
+from gedbd.triage.storage.postgres_connections import ServerConnections, without_nul
 from gedbd.triage.storage.report_store import (
     TERM_COLUMNS,
     Link,
@@ -299,7 +299,7 @@ class PostgresStore(ReportStore):
 
     def storable(self, item: ReportOrFilters) -> ReportOrFilters:
         """A report, or filters of reports, without NUL characters."""
-        return storable(item)
+        return replace(item, **{name: without_nul(value) for name, value in vars(item).items()})
 
     def touch(self, ids: Iterable[str]) -> None:
         """Records reports whose groups are updated at the end of the transaction."""
