@@ -45,13 +45,14 @@ def _measured_apart(folder: str) -> dict[str, float]:
 
 def measured() -> None:
     """Reads the history in the folder that the command line names, and prints what that took."""
-    from gedbd.localization.repository.commit_history import read_history
+    from gedbd.localization.repository.commit_history import History
+    from gedbd.localization.repository.git_command import Git
 
     folder = Path(sys.argv[1])
     counts = {"commits": 0, "files": 0, "hunks": 0}
 
     def read() -> None:
-        for commit in read_history(folder / "made.git", cache_dir=folder / "cache"):
+        for commit in History(Git(folder / "made.git"), cache_dir=folder / "cache"):
             counts["commits"] += 1
             counts["files"] += len(commit.files)
             counts["hunks"] += sum(len(file.hunks) for file in commit.files)

@@ -67,15 +67,14 @@ def opened_repository(cfg: DictConfig) -> "RepositoryIndex | None":
     """
     if cfg.repo is None and cfg.locate_run is None:
         return None
-    from gedbd.localization.locating.repository_index import open_if_given  # slow import
+    from gedbd.localization.locating.repository_index import open_repository  # slow import
 
     if cfg.repo is not None and cfg.get("store"):
         raise ValueError("repo=, store=: files are located for an index in a folder: give out= instead of store=")
     if not isinstance(cfg.max_located, int) or cfg.max_located < 1:
         raise ValueError(f"max_located={cfg.max_located} must be a whole number of at least 1")
-    repository = open_if_given(cfg.repo, cfg.locate_run, cfg.cache_dir, str(cfg.revision))
-    if repository is not None:
-        repository.git.resolve(repository.revision)  # fails before reports are encoded
+    repository = open_repository(cfg.repo, cfg.cache_dir, revision=str(cfg.revision), run=cfg.locate_run)
+    repository.git.resolve(repository.revision)  # fails before reports are encoded
     return repository
 
 

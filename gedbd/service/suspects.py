@@ -8,7 +8,7 @@ from gedbd.localization.locating.repository_index import (
     AnswerLimits,
     IndexLimits,
     RepositoryIndex,
-    open_if_given,
+    open_repository,
     query_of,
 )
 from gedbd.service.schemas import LocateResponse
@@ -108,6 +108,7 @@ def open_suspects(
         max_diff_chars: Maximum number of indexed characters per diff.
         update_s: Seconds between checks for new commits.
     """
+    if repo is None and run is None:
+        return None
     limits = IndexLimits(max_files, max_diff_chars)
-    repository = open_if_given(repo, run, cache_dir, str(revision), index, limits)
-    return None if repository is None else SuspectFinder(repository, update_s)
+    return SuspectFinder(open_repository(repo, cache_dir, index, str(revision), run, limits), update_s)

@@ -3,6 +3,9 @@
 import os
 import subprocess
 
+from gedbd.localization.repository.commit_history import History
+from gedbd.localization.repository.git_command import Git
+
 START = 1_700_000_000  # 2023-11-14T22:13:20Z
 DAY = 86_400
 
@@ -12,6 +15,10 @@ def git(*words, stream=None):
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(["git", *map(str, words)], input=stream, check=True, capture_output=True, env=variables)
     return done.stdout.decode().strip()
+
+
+def read_history(path, *arguments, **options):
+    return History(Git(path), *arguments, **options)
 
 
 def as_bytes(text):

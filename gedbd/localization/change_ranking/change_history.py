@@ -126,12 +126,8 @@ class ChangeIndex:
     def path_words(self) -> WordCounts:
         """Words of the paths, without suffixes, by path."""
         words = CodeWords()
-        counted = []
-        for path in self.table.paths:
-            path_words = words.of_text(path.removesuffix(PurePosixPath(path).suffix))
-            numbers, counts = np.unique(self.path_vocabulary([path_words], learn=True)[0], return_counts=True)
-            counted.append(np.column_stack([numbers, counts]).astype(np.int32))
-        return WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
+        texts = (words.of_text(path.removesuffix(PurePosixPath(path).suffix)) for path in self.table.paths)
+        return WordCounts.of(texts, self.path_vocabulary)
 
     @cached_property
     def paths_of_name(self) -> Mapping[str, list[int]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.io.console import track
+from gedbd.localization.change_ranking.report_words import WordCounts
 from gedbd.retrieval.growing_arrays import RaggedArray
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.diffs import FILE_HEADER, NEW_HUNK, DiffReader
@@ -50,18 +51,18 @@ class ChangeTable:
         """The commits of both; those of ``later`` come last."""
         number = {path: row for row, path in enumerate(self.paths)}
         new_number = np.array([number.setdefault(path, len(number)) for path in later.paths] + [-1], dtype=np.int64)
-        return ChangeTable(
-            numbers=np.concatenate([self.numbers, later.numbers]),
-            message_words=self.message_words.joined(later.message_words),
-            row_commit=np.concatenate([self.row_commit, later.row_commit + len(self.numbers)]),
-            row_path=np.concatenate([self.row_path, new_number[later.row_path]]),
-            row_old_path=np.concatenate([self.row_old_path, new_number[later.row_old_path]]),  # -1 stays -1
-            row_deleted=np.concatenate([self.row_deleted, later.row_deleted]),
-            row_shown=np.concatenate([self.row_shown, later.row_shown]),
-            row_words=self.row_words.joined(later.row_words),
-            row_edits=self.row_edits.joined(later.row_edits),
-            paths=list(number),
+        renumbered = replace(
+            later,
+            row_commit=later.row_commit + len(self.numbers),
+            row_path=new_number[later.row_path],
+            row_old_path=new_number[later.row_old_path],  # -1 stays -1
         )
+        columns = {}
+        for name in COLUMNS:
+            first, second = getattr(self, name), getattr(renumbered, name)
+            is_ragged = isinstance(first, RaggedArray)
+            columns[name] = first.joined(second) if is_ragged else np.concatenate([first, second])
+        return ChangeTable(**columns, paths=list(number))
 
     def take(self, commits: np.ndarray) -> "ChangeTable":
         """The table of the rows ``commits``, in this order."""
@@ -77,23 +78,20 @@ class ChangeTable:
         used = used[np.argsort(first, kind="stable")]
         new_number = np.full(len(self.paths) + 1, -1, dtype=np.int64)
         new_number[used] = np.arange(len(used))
-        return ChangeTable(
-            numbers=self.numbers[commits],
-            message_words=self.message_words.take(commits),
-            row_commit=np.repeat(np.arange(len(commits)), rows.lengths),
-            row_path=new_number[self.row_path[file_rows]],
-            row_old_path=new_number[old_paths],
-            row_deleted=self.row_deleted[file_rows],
-            row_shown=self.row_shown[file_rows],
-            row_words=self.row_words.take(file_rows),
-            row_edits=self.row_edits.take(file_rows),
-            paths=[self.paths[path] for path in used],
-        )
+        columns = {}
+        for name in COLUMNS:
+            column = getattr(self, name)
+            kept = file_rows if name.startswith("row_") else commits
+            columns[name] = column.take(kept) if isinstance(column, RaggedArray) else column[kept]
+        columns["row_commit"] = np.repeat(np.arange(len(commits)), rows.lengths)
+        columns["row_path"] = new_number[columns["row_path"]]
+        columns["row_old_path"] = new_number[old_paths]
+        return ChangeTable(**columns, paths=[self.paths[path] for path in used])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All columns but the paths as arrays."""
         arrays: dict[str, np.ndarray] = {}
-        for name in _column_names():
+        for name in COLUMNS:
             value = getattr(self, name)
             if isinstance(value, RaggedArray):
                 arrays |= {f"{name}_starts": value.starts, name: value.values}
@@ -106,9 +104,12 @@ class ChangeTable:
         """The table from the result of ``arrays``."""
         columns = {
             name: RaggedArray(arrays[f"{name}_starts"], arrays[name]) if f"{name}_starts" in arrays else arrays[name]
-            for name in _column_names()
+            for name in COLUMNS
         }
         return cls(**columns, paths=paths)  # type: ignore[arg-type]
+
+
+COLUMNS = tuple(field.name for field in fields(ChangeTable) if field.name != "paths")
 
 
 def empty_table() -> ChangeTable:
@@ -131,10 +132,6 @@ def empty_table() -> ChangeTable:
 
 def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vocabulary: Vocabulary) -> ChangeTable:
     """Reads commits and their files; adds new words to the vocabulary."""
-
-    def numbers_of(text: str) -> np.ndarray:
-        return vocabulary([words.of_text(text)], learn=True)[0]
-
     files = files.iloc[np.argsort(files["commit"].to_numpy(), kind="stable")]
     rows = zip(files["diff"], files["paths"], strict=True)
     is_short = len(files) < MIN_PROGRESS_FILES
@@ -142,17 +139,15 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     row_words = []
     for diff, path in track(rows, "words of changes", transient=True, total=len(files), disable=is_short):
         file_diff = read_file_diff(diff, path)
-        texts = [numbers_of(getattr(file_diff, name)) for name in LINES]
+        texts = [vocabulary([words.of_text(getattr(file_diff, name))], learn=True)[0] for name in LINES]
         distinct, positions = np.unique(np.concatenate(texts), return_inverse=True)
         ends = np.cumsum([len(text) for text in texts])[:-1]
         counts = [np.bincount(text, minlength=len(distinct)) for text in np.split(positions, ends)]
         row_words.append(np.column_stack([distinct, *counts]).astype(np.int32))
         diffs.append(file_diff._replace(added="", removed="", unchanged=""))
     messages = (commits["title"] + "\n" + commits["description"]).tolist()
-    message_words = []
-    for message in messages:
-        counted = np.unique(numbers_of(TRAILER.sub("", message)), return_counts=True)
-        message_words.append(np.column_stack(counted).astype(np.int32))
+    message_texts = (words.of_text(TRAILER.sub("", message)) for message in messages)
+    message_words = WordCounts.of(message_texts, vocabulary).texts
     row_commit = files["commit"].to_numpy(dtype=np.int64)
     tests = np.bincount(row_commit, [is_test(path) for path in files["paths"]], minlength=len(commits))
     numbers = [commits[name].to_numpy(dtype=np.float32) for name in NUMBERS[:4]]
@@ -164,7 +159,7 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     empty = empty_table()
     return ChangeTable(
         numbers=np.column_stack([*numbers, is_fix, test_share]).astype(np.float32),
-        message_words=RaggedArray.of(message_words, empty.message_words.values),
+        message_words=message_words,
         row_commit=row_commit,
         row_path=np.array(row_path, dtype=np.int64),
         row_old_path=np.array(row_old_path, dtype=np.int64),
@@ -198,10 +193,6 @@ class FileDiff(NamedTuple):
     old_path: str  # the path before a rename or copy, or empty
     is_deleted: bool  # whether the file is deleted
     has_hunks: bool  # whether the diff shows changed lines; False for binary files, or if it was cut before the file
-
-
-def _column_names() -> list[str]:
-    return [field.name for field in fields(ChangeTable) if field.name != "paths"]
 
 
 def read_file_diff(diff: str, path: str) -> FileDiff:

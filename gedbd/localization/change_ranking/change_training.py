@@ -49,7 +49,6 @@ class ChangeExample(NamedTuple):
     is_fixed: np.ndarray  # ``(C,)`` bool, whether the fix changed each candidate file
     inducing: np.ndarray  # rows of the earlier commits that introduced the bug
     is_new: bool  # whether no bug fixed before the report is known to come from one of these commits
-    fixed: np.ndarray  # source files that existed before the report and that the fix changed, candidates or not
 
 
 def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
@@ -196,9 +195,12 @@ class Replay:
         scores = {name: np.asarray(values[: features.num_commits], dtype=np.float32) for name, values in extra.items()}
         return features._replace(scores=features.scores | scores)
 
-    def examples(self, rows: Iterable[int]) -> dict[int, ChangeExample]:
-        """The training examples of reports with a fixing commit, by row; the others are left out.
+    def examples(
+        self, rows: Iterable[int], sources: Mapping[int, np.ndarray] | None = None
+    ) -> dict[int, ChangeExample]:
+        """The training examples of fixed reports by row; the others are left out.
 
+        ``sources`` are the source files that the fix of each report changed; None for those of its fixing commits.
         Reports without an earlier inducing commit train the model of files alone. Raises ValueError if the corpus has
         no reports, or no links to fixing and inducing commits.
         """
@@ -207,19 +209,21 @@ class Replay:
         for row, fix in fixes_of(self.corpus).items():
             for commit in inducing.get(row, NOTHING).tolist():
                 known_at[commit] = min(known_at.get(commit, fix.known_at), fix.known_at)
-        fixed_rows = [row for row in rows if row in fixing]
+        if sources is None:
+            sources = {row: fixed_sources(self.history, commits) for row, commits in fixing.items()}
+        fixed_rows = [row for row in rows if row in sources]
         is_short = len(fixed_rows) < MIN_PROGRESS_REPORTS
         examples = {}
         for row in track(fixed_rows, "features of reports", transient=True, disable=is_short):
             features = self.features(row)
-            fixed = existing_paths(self.history, fixed_sources(self.history, fixing[row]), features.num_commits)
+            fixed = existing_paths(self.history, sources[row], features.num_commits)
             commits = inducing.get(row, NOTHING)
             created_at = table["created_at"].iloc[row]
             dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
             is_new = pd.isna(created_at) or all(date >= created_at for date in dates)
             earlier = commits[commits < features.num_commits]
             is_fixed = np.isin(features.files.paths, fixed)
-            examples[row] = ChangeExample(features, is_fixed, earlier, bool(is_new), fixed)
+            examples[row] = ChangeExample(features, is_fixed, earlier, bool(is_new))
         return examples
 
     def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:

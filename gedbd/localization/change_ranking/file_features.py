@@ -40,12 +40,8 @@ class KnownFixes:
         self._paths = RaggedArray.of([changed_paths(history, rows) for rows in fixing], nothing)
         self._vocabulary = Vocabulary()
         words = CodeWords()
-        counted = []
-        for fix in ordered:
-            text = words.of_text(f"{fix.title}\n{fix.description}")
-            numbers, counts = np.unique(self._vocabulary([text], learn=True)[0], return_counts=True)
-            counted.append(np.column_stack([numbers, counts]).astype(np.int32))
-        self._words = WordCounts(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
+        texts = (words.of_text(f"{fix.title}\n{fix.description}") for fix in ordered)
+        self._words = WordCounts.of(texts, self._vocabulary)
 
     def __len__(self) -> int:
         return len(self._known_at)

@@ -245,24 +245,26 @@ def match_changes(
         paths = np.flatnonzero(sums)
         return paths, sums[paths]
 
+    def queries(name: str, *parts: str) -> dict[str, Mapping[str, float]]:
+        # Scores by all words of the report, and by its title or its identifiers of code alone.
+        return {name: report.words} | {f"{name}_{part}": getattr(report, part) for part in parts}
+
     lengths = index.row_words.lengths[:num_rows]
     total, added = lengths.sum(axis=1), lengths[:, 0]
     message_lengths = index.message_words.lengths[:, 0]
     in_commits = [np.bincount(row_commit, values, before) for values in (total, added)]
-    words = {"words": report.words}
-    words_title = words | {"title": report.title}
-    all_fields = words_title | {"code": report.code}
-    of_rows = Bm25Field(total, num_rows, words)
-    diffs = Bm25Field(in_commits[0], before, all_fields)
-    added_lines = Bm25Field(in_commits[1], before, words)
-    messages = Bm25Field(message_lengths[:before], before, words_title)
-    files = Bm25Field(per_path(total), num_paths, all_fields, PATH_K1, PATH_B)
-    files_added = Bm25Field(per_path(added), num_paths, words, PATH_K1, PATH_B)
-    file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, words, PATH_K1, PATH_B)
+    of_rows = Bm25Field(total, num_rows, queries("change"))
+    diffs = Bm25Field(in_commits[0], before, queries("diff", "title", "code"))
+    added_lines = Bm25Field(in_commits[1], before, queries("added"))
+    messages = Bm25Field(message_lengths[:before], before, queries("message", "title"))
+    files = Bm25Field(per_path(total), num_paths, queries("changes", "title", "code"), PATH_K1, PATH_B)
+    files_added = Bm25Field(per_path(added), num_paths, queries("changes_added"), PATH_K1, PATH_B)
+    file_messages = Bm25Field(per_path(message_lengths[row_commit]), num_paths, queries("messages"), PATH_K1, PATH_B)
     # If diffs are cut, more words may be removed than added.
     sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
-    contents = Bm25Field(sizes, int(np.count_nonzero(sizes)), all_fields, PATH_K1, PATH_B)
-    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, words_title)
+    num_contents = int(np.count_nonzero(sizes))
+    contents = Bm25Field(sizes, num_contents, queries("content", "title", "code"), PATH_K1, PATH_B)
+    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, queries("path", "title"))
 
     distinct = list(dict.fromkeys([*report.words, *report.code]))
     for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
@@ -288,32 +290,11 @@ def match_changes(
         paths, counts = index.path_words.find(number, num_paths)
         of_paths.add(word, paths, counts[:, 0])
 
-    row_scores = of_rows.scores["words"]
+    row_scores = of_rows.scores["change"]
     best_file = np.zeros(before, dtype=np.float32)
     np.maximum.at(best_file, row_commit, row_scores)
     best_change = np.zeros(num_paths, dtype=np.float32)
     np.maximum.at(best_change, row_path, row_scores)
-    commit_scores = {
-        "diff": diffs.scores["words"],
-        "diff_title": diffs.scores["title"],
-        "diff_code": diffs.scores["code"],
-        "added": added_lines.scores["words"],
-        "best_file": best_file,
-        "message": messages.scores["words"],
-        "message_title": messages.scores["title"],
-    }
-    path_scores = {
-        "changes": files.scores["words"],
-        "changes_title": files.scores["title"],
-        "changes_code": files.scores["code"],
-        "changes_added": files_added.scores["words"],
-        "best_change": best_change,
-        "messages": file_messages.scores["words"],
-        "path": of_paths.scores["words"],
-        "path_title": of_paths.scores["title"],
-        "content": contents.scores["words"],
-        "content_title": contents.scores["title"],
-        "content_code": contents.scores["code"],
-        "size": np.log1p(sizes),
-    }
-    return commit_scores, path_scores
+    commit_scores = diffs.scores | added_lines.scores | messages.scores | {"best_file": best_file}
+    path_scores = files.scores | files_added.scores | file_messages.scores | of_paths.scores | contents.scores
+    return commit_scores, path_scores | {"best_change": best_change, "size": np.log1p(sizes)}

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.retrieval.growing_arrays import RaggedArray
+from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.words import CodeWords, separate
 
 MAX_NAME_CHARS = 300  # of a method with its class
@@ -125,17 +126,13 @@ def report_words(title: str, description: str) -> ReportWords:
     code = {name.lower(): 1.0 for name in identifiers if CODE_LIKE.search(name)}
     tails = (match[0].replace(".", "/") for match in QUALIFIED.finditer(separate(text)))
     return ReportWords(
-        words=_first(weights),
-        title=_first({word: float(count) for word, count in in_title.items()}),
-        code=_first(code),
+        words=dict(islice(weights.items(), MAX_WORDS)),
+        title={word: float(count) for word, count in islice(in_title.items(), MAX_WORDS)},
+        code=dict(islice(code.items(), MAX_WORDS)),
         names=_names(identifiers, set(IDENTIFIER.findall(separate(title)))),
         tails=tuple(islice(tails, MAX_NAMES)),
         frames=tuple(_tail(frame) for frame in find_frames(text)[:MAX_NAMES]),
     )
-
-
-def _first(weights: Mapping[str, float]) -> dict[str, float]:
-    return dict(list(weights.items())[:MAX_WORDS])
 
 
 def _names(identifiers: list[str], in_title: set[str]) -> tuple[NamedFile, ...]:
@@ -166,6 +163,15 @@ class WordCounts:
 
     def __init__(self, texts: RaggedArray) -> None:
         self.texts = texts
+
+    @classmethod
+    def of(cls, texts: Iterable[Sequence[str]], vocabulary: Vocabulary) -> "WordCounts":
+        """The counts of the words of texts, in one field; new words are learned."""
+        counted = []
+        for words in texts:
+            distinct = np.unique(vocabulary([words], learn=True)[0], return_counts=True)
+            counted.append(np.column_stack(distinct).astype(np.int32))
+        return cls(RaggedArray.of(counted, np.empty((0, 2), dtype=np.int32)))
 
     @cached_property
     def lengths(self) -> np.ndarray:

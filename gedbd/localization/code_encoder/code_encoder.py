@@ -25,7 +25,6 @@ from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
     CODE_TOKENS,
     CodeBatch,
-    CodeEdges,
     InputLimits,
     InputParts,
     check_length,
@@ -43,10 +42,11 @@ class CodeEncoder(nn.Module):
         backbone.set_attn_implementation("sdpa")
         self.backbone = backbone
 
-    def forward(self, batch: CodeBatch, mask: Tensor | None = None) -> Tensor:
-        """The vectors of the last layer ``(B, L, H)``; ``mask`` is that of ``attention_mask`` by default."""
-        mask = attention_mask(batch) if mask is None else mask
-        hidden: Tensor = self.backbone(input_ids=batch.input_ids, attention_mask=mask).last_hidden_state
+    def forward(self, batch: CodeBatch) -> Tensor:
+        """The vectors of the last layer ``(B, L, H)``."""
+        hidden: Tensor = self.backbone(
+            input_ids=batch.input_ids, attention_mask=attention_mask(batch)
+        ).last_hidden_state
         return hidden
 
 
@@ -105,7 +105,7 @@ def read_settings(folder: Path) -> tuple[InputLimits, InputParts]:
         raise ValueError(f"{file} is damaged: {error}; take the folder from its run again") from error
 
 
-def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -> Tensor:
+def attention_mask(batch: CodeBatch) -> Tensor:
     """The attention mask of SemanticCodeBERT.
 
     Source: the talk "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization" (2023).
@@ -121,12 +121,8 @@ def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -
     token may attend to itself, since the softmax of a row without entries is undefined; this concerns types,
     roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends only to itself, and no token to padding.
 
-    Args:
-        batch: B inputs of up to L tokens.
-        without: Edges that are hidden, of E1 in both directions; others that are not in the batch change nothing.
-
     Returns:
-        ``(B, 1, L, L)`` bool, True at (i, j) where i may attend to j.
+        ``(B, 1, L, L)`` bool for B inputs of up to L tokens, True at (i, j) where i may attend to j.
     """
     # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
     code_end = batch.blocks[:, CODE_BLOCK].sum(1, keepdim=True)
@@ -136,18 +132,10 @@ def attention_mask(batch: CodeBatch, without: CodeEdges[Tensor] | None = None) -
     sees_all = (position == 0) | (position == code_end) | (position == batch.lengths[:, None] - 1)
     mask = sees_all[:, :, None] | (text[:, :, None] & text[:, None, :])
     mask &= batch.is_token[:, None, :]
-    _set_edges(mask, batch.edges, True)
-    if without is not None:
-        _set_edges(mask, without, False)
+    row, start, end = torch.cat([*batch.edges, batch.edges.code_node[[0, 2, 1]]], dim=1)
+    mask[row, start, end] = True
     mask.diagonal(dim1=1, dim2=2).fill_(True)
     return mask[:, None]
-
-
-def _set_edges(mask: Tensor, edges: CodeEdges[Tensor], value: bool) -> None:
-    """Sets the cells of edges in a mask ``(B, L, L)``."""
-    back = edges.code_node[[0, 2, 1]]
-    row, start, end = torch.cat([*edges, back], dim=1)
-    mask[row, start, end] = value
 
 
 class UntrainedEncoder:

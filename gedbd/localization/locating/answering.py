@@ -25,7 +25,7 @@ from gedbd.localization.locating.repository_index import (
     IndexLimits,
     Located,
     RepositoryIndex,
-    open_if_given,
+    open_repository,
     query_of,
 )
 from gedbd.localization.repository.source_files import BINARY, GENERATED, LINKS, SUBMODULES, VENDORED
@@ -244,11 +244,9 @@ def _print_line(console: Console, text: Text) -> None:
 def open_configured(cfg: DictConfig) -> RepositoryIndex:
     """The index of a repository, from the composed configuration of ``conf/locate.yaml``.
 
-    Raises ValueError if an option is missing; see also ``open_if_given``.
+    Raises ValueError if an option is missing; see also ``open_repository``.
     """
     if cfg.repo is None or cfg.revision is None:
         raise ValueError("repo= and revision= are required: repo=. revision=HEAD is the last commit of this folder")
     limits = IndexLimits(cfg.max_files, cfg.max_diff_chars, cfg.merges)
-    index = open_if_given(cfg.repo, cfg.run, cfg.cache_dir, str(cfg.revision), cfg.index, limits)
-    assert index is not None
-    return index
+    return open_repository(cfg.repo, cfg.cache_dir, cfg.index, str(cfg.revision), cfg.run, limits)

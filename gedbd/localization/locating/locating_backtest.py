@@ -16,7 +16,6 @@ from gedbd.io.console import item_progress, stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
-    NOTHING,
     ChangeExample,
     ChangeTrainingOptions,
     Replay,
@@ -303,7 +302,7 @@ def run_replay(
     if not len(commit_train) and not len(file_train):
         final_train = final_train[:0]
     rows = np.unique(np.concatenate([final_train, commit_train, file_train]))
-    examples = training_examples(replay, rows, sources)
+    examples = replay.examples(rows.tolist(), sources)
     learned = learn_rankers(examples, final_train, commit_train, file_train, seed)
     if learned.commits is None:
         commit_split = all_tested(commit_reports, max_replayed)
@@ -403,18 +402,6 @@ def learn_rankers(
         except ValueError as error:
             warnings.append(f"the ranker of files was not trained: {error}")
     return LearnedRankers(commits, files, ranker, tuple(warnings))
-
-
-def training_examples(replay: Replay, rows: np.ndarray, sources: Mapping[int, np.ndarray]) -> dict[int, ChangeExample]:
-    """The training examples of fixed reports by row; without a known fixing commit, for the model of files alone."""
-    examples = replay.examples(rows.tolist())
-    for row in rows.tolist():
-        if row not in examples:
-            features = replay.features(row)
-            fixed = existing_paths(replay.history, sources[row], features.num_commits)
-            is_fixed = np.isin(features.files.paths, fixed)
-            examples[row] = ChangeExample(features, is_fixed, inducing=NOTHING, is_new=False, fixed=fixed)
-    return examples
 
 
 def find_hit_rate(corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> HitRate:

@@ -55,6 +55,9 @@ class IndexLimits(NamedTuple):
         return Limits(max_files=self.max_files, max_file_chars=max(self.max_diff_chars, 1))
 
 
+DEFAULT_LIMITS = IndexLimits()
+
+
 def update_history(
     git: Git,
     commit: str,
@@ -193,6 +196,9 @@ class AnswerLimits(NamedTuple):
     max_hunks: int = 1  # number of matching hunks of each commit
 
 
+DEFAULT_ANSWER = AnswerLimits()
+
+
 class Located(NamedTuple):
     """The answer for a report."""
 
@@ -206,12 +212,12 @@ class Located(NamedTuple):
 
 
 def open_repository(
-    path: str | Path,
+    path: str | Path | None,
     cache_dir: str | Path,
     index: str | Path | None = None,
     revision: str = "HEAD",
-    ranker: TrackerRanker | None = None,
-    limits: IndexLimits | None = None,
+    run: str | Path | None = None,
+    limits: IndexLimits = DEFAULT_LIMITS,
 ) -> "RepositoryIndex":
     """Opens the index of a repository; it may be empty until ``update``.
 
@@ -220,41 +226,24 @@ def open_repository(
         cache_dir: Folder of all indexes, by repository path and revision.
         index: Another folder for this index.
         revision: The branch, tag or commit whose history is indexed.
-        ranker: Ranker of files and commits; None for the default ranker.
-        limits: Limits of what is indexed; None for the defaults.
+        run: Folder of a ``gedbd locate-backtest``, with its ranker; None for the default ranker.
+        limits: Limits of what is indexed.
 
     Raises:
-        ValueError: Git is missing, or the path is not a repository or is a shallow clone.
+        ValueError: Git is missing, the path is absent, not a repository or a shallow clone, or ``run`` cannot be read.
     """
+    if path is None:
+        raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
+    if run is None:
+        ranker = TrackerRanker(default_ranker(), statement=DEFAULT_MEASURED)
+    else:
+        ranker = TrackerRanker.read(Path(run).expanduser())
     for name, value in (("repo", path), ("revision", revision), ("index", "absent" if index is None else index)):
         if not value:
             raise ValueError(f"{name}= is empty")
     git = Git(path)
-    limits = IndexLimits() if limits is None else limits
     folder = default_folder(cache_dir, git, revision) if index is None else Path(index).expanduser()
-    ranker = TrackerRanker(default_ranker(), statement=DEFAULT_MEASURED) if ranker is None else ranker
     return RepositoryIndex(git, folder, revision, ranker, limits)
-
-
-def open_if_given(
-    repo: str | None,
-    run: str | None,
-    cache_dir: str,
-    revision: str = "HEAD",
-    index: str | None = None,
-    limits: IndexLimits | None = None,
-) -> "RepositoryIndex | None":
-    """Opens the index of a repository, see ``open_repository``; returns None without a repository.
-
-    ``run`` is the folder of a ``gedbd locate-backtest``, or None for the default ranker. Raises ValueError if it is
-    given without a repository, or cannot be read.
-    """
-    if repo is not None:
-        ranker = None if run is None else TrackerRanker.read(Path(run).expanduser())
-        return open_repository(repo, cache_dir, index, revision, ranker, limits)
-    if run is not None:
-        raise ValueError(f"locate_run={run} needs a repository: add repo=PATH")
-    return None
 
 
 def default_folder(cache_dir: str | Path, git: Git, revision: str) -> Path:
@@ -314,13 +303,12 @@ class RepositoryIndex:
         self._is_checked = True
         return update._replace(warnings=(*update.warnings, OTHER_HISTORY))
 
-    def locate(self, query: ChangeQuery, limits: AnswerLimits | None = None) -> Located:
+    def locate(self, query: ChangeQuery, limits: AnswerLimits = DEFAULT_ANSWER) -> Located:
         """The files that a report most likely concerns, and the earlier commits that may have introduced its bug.
 
         Files are ranked as of the report's date, see ``commit_before``. Raises ValueError if a commit can no longer be
         read from the repository.
         """
-        limits = AnswerLimits() if limits is None else limits
         state = self._state
         history = state.history
         if not history.num_before(query.created_at):

@@ -9,7 +9,7 @@ import pandas as pd
 from gedbd.corpora.corpus import FIX_COLUMNS, ChangeCorpus, Corpus, FixedReports
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.files import corpus_name
-from gedbd.localization.repository.commit_history import ADVICE, read_history
+from gedbd.localization.repository.commit_history import ADVICE, History
 from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder, TableBuilder
 from gedbd.localization.repository.fixes import (
     DEFAULT_PATTERNS,
@@ -20,6 +20,7 @@ from gedbd.localization.repository.fixes import (
     date_by_base_commit,
     find_fixed_paths,
 )
+from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.inducing import find_inducing
 
 FixFinder = MessageFixes | TableFixes
@@ -75,7 +76,7 @@ def read_git(
     default = Limits()
     max_file_chars = max(default.max_file_chars, max_diff_chars)
     limits = Limits(max_files, max_file_chars, max(default.max_commit_chars, max_diff_chars))
-    history = read_history(folder, revision, cache_dir, limits)
+    history = History(Git(folder), revision, cache_dir, limits)
     builder = TableBuilder(title, max_diff_chars)
     named: dict[str, Commit] = {}  # complete commits that may be fixes
     paths = HistoryPaths()

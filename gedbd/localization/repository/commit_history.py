@@ -215,20 +215,6 @@ COMMIT_LINE_LENGTHS = {40, 64}  # of SHA-1 and SHA-256
 DEFAULT_LIMITS = Limits()
 
 
-def read_history(
-    path: str | Path, revision: str = "HEAD", cache_dir: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
-) -> "History":
-    """The history that ends at a revision; ``path`` is a work tree, a folder in one, or a bare repository.
-
-    With ``cache_dir``, a second reading asks Git for new commits only; ``limits`` say how much of a commit is kept.
-
-    Raises:
-        ValueError: Git is missing or too old; there is no such repository or revision; the repository has no commits,
-            belongs to another user, is a shallow clone or lacks a commit.
-    """
-    return History(Git(path), revision, cache_dir, limits)
-
-
 class Losses(NamedTuple):
     """What reading a commit left out or guessed."""
 
@@ -277,11 +263,13 @@ class CommitCache(RowCache):
 
 
 class History:
-    """The commits of a history in chronological order; parents before their children.
+    """The commits of a history that ends at a revision, in chronological order; parents before their children.
 
-    Commits are read during iteration, so that only one is in memory at a time. Merges are compared with
-    their first parent. Renames are found by content, half of which must be equal, unless a commit both adds and deletes
-    more than 1,000 files. Commits whose trees or files are missing, as in a partial clone, are left out.
+    Commits are read during iteration, so that only one is in memory at a time; with ``cache_dir``, a second reading
+    asks Git for new commits only. ``limits`` say how much of a commit is kept. Merges are compared with their first
+    parent. Renames are found by content, half of which must be equal, unless a commit both adds and deletes more than
+    1,000 files. Commits whose trees or files are missing, as in a partial clone, are left out. Raises ValueError if
+    there is no such revision, or the repository has no commits or lacks one.
 
     Attributes:
         git: The repository.
@@ -290,7 +278,13 @@ class History:
         warnings: What was replaced, left out or guessed: all dates, and the rest up to the last commit read.
     """
 
-    def __init__(self, git: Git, revision: str, cache_dir: str | Path | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        git: Git,
+        revision: str = "HEAD",
+        cache_dir: str | Path | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self.git = git
         self.dated, self._date_warnings = list_commits(git, revision)
         self.missing: set[str] = set()
@@ -393,28 +387,25 @@ def read_commits(git: Git, commits: Sequence[DatedCommit], limits: Limits) -> Ge
     before: ReadCommit | None = None
     with git.stream("cat-file", "--batch", "--buffer", lines=ids) as objects, git.stream(*DIFF, lines=pairs) as patches:
         # Where git fails in the middle of a diff, the context raises before that commit is yielded.
-        for commit, diff in zip(commits, _read_diffs(patches, limits), strict=False):
+        for commit, (parser, num_guessed) in zip(commits, _read_diffs(patches, limits), strict=False):
             if before is not None:
                 yield before
-            before = _read_commit(git, commit, objects, diff, limits)
+            before = _read_commit(git, commit, objects, parser, num_guessed, limits)
     if before is not None:
         yield before
 
 
-class _Diff(NamedTuple):
-    files: list[FileChange]
-    num_dropped: int  # files beyond the limit
-    num_guessed: int  # lines that are not UTF-8
+def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[tuple[PatchParser, int]]:
+    """The parsed diff of each commit, and how many of its lines are not UTF-8.
 
-
-def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[_Diff]:
-    """The diff of each commit. No line of a diff looks like the line with the id that precedes it."""
+    No line of a diff looks like the line with the id that precedes it.
+    """
     parser: PatchParser | None = None
     num_guessed = 0
     for line in _lines(patches, limits):
         if len(line) in COMMIT_LINE_LENGTHS and COMMIT_LINE.fullmatch(line):
             if parser is not None:
-                yield _Diff(parser.finish(), parser.num_dropped_files, num_guessed)
+                yield parser, num_guessed
             parser = PatchParser(limits)
             num_guessed = 0
             continue
@@ -423,7 +414,7 @@ def _read_diffs(patches: IO[bytes], limits: Limits) -> Iterator[_Diff]:
         if parser is not None:
             parser.add(text)
     if parser is not None:
-        yield _Diff(parser.finish(), parser.num_dropped_files, num_guessed)
+        yield parser, num_guessed
 
 
 def _lines(patches: IO[bytes], limits: Limits) -> Iterator[bytes]:
@@ -439,8 +430,10 @@ def _lines(patches: IO[bytes], limits: Limits) -> Iterator[bytes]:
                 line = patches.readline(max_bytes)
 
 
-def _read_commit(git: Git, dated: DatedCommit, objects: IO[bytes], diff: _Diff, limits: Limits) -> ReadCommit:
-    """A commit from its diff and its object, which is the next one of the output of ``cat-file``."""
+def _read_commit(
+    git: Git, dated: DatedCommit, objects: IO[bytes], parser: PatchParser, num_guessed: int, limits: Limits
+) -> ReadCommit:
+    """A commit from its parsed diff and its object, which is the next one of the output of ``cat-file``."""
     name, _, size = objects.readline(MIN_LINE_BYTES).partition(b" commit ")
     if name != dated.id.encode():
         raise ValueError(f"{git.path}: commit {dated.id} cannot be read; git fsck shows which objects are damaged")
@@ -462,9 +455,10 @@ def _read_commit(git: Git, dated: DatedCommit, objects: IO[bytes], diff: _Diff, 
     num_left += 1  # a line feed follows
     while num_left > 0 and (block := objects.read(min(num_left, MIN_LINE_BYTES))):
         num_left -= len(block)
-    num_cut = sum(file.is_cut for file in diff.files)
-    losses = Losses(diff.num_dropped, num_cut, diff.num_guessed, int(not is_valid), int(is_message_cut))
-    is_cut = diff.num_dropped + num_cut > 0
+    files = tuple(parser.finish())
+    num_cut = sum(file.is_cut for file in files)
+    losses = Losses(parser.num_dropped_files, num_cut, num_guessed, int(not is_valid), int(is_message_cut))
+    is_cut = parser.num_dropped_files + num_cut > 0
     text = message.strip("\n")
-    commit = Commit(dated.id, tuple(parents), dated.created_at, text, tuple(diff.files), is_cut)
+    commit = Commit(dated.id, tuple(parents), dated.created_at, text, files, is_cut)
     return ReadCommit(commit, losses)

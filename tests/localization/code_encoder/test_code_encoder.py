@@ -19,7 +19,6 @@ from gedbd.localization.code_encoder.code_encoder import (
 )
 from gedbd.localization.code_encoder.code_inputs import (
     CodeBatch,
-    CodeEdges,
     InputLimits,
     InputParts,
     add_code_tokens,
@@ -154,15 +153,6 @@ def test_it_equals_the_formula(tokenizer, parts) -> None:
         assert mask[:, 0].tolist() == by_formula(batch, tokenizer)
 
 
-def test_hidden_edges_are_hidden_and_the_others_stay(tokenizer) -> None:
-    batch = random_batch(tokenizer, InputParts(), 0)
-    hidden = CodeEdges(*(kind[:, ::2] for kind in batch.edges))
-    kept = batch._replace(edges=CodeEdges(*(kind[:, 1::2] for kind in batch.edges)))
-    assert sum(kind.shape[1] for kind in hidden) > 10
-    assert torch.equal(attention_mask(batch, hidden), attention_mask(kept))
-    assert torch.equal(attention_mask(batch, batch.edges)[0, 0].diagonal(), torch.ones(batch.input_ids.shape[1]).bool())
-
-
 @torch.no_grad()
 def test_a_token_that_may_not_be_attended_to_changes_nothing(model, code, graph) -> None:
     backbone, tokenizer = model
@@ -170,11 +160,11 @@ def test_a_token_that_may_not_be_attended_to_changes_nothing(model, code, graph)
     encoder = CodeEncoder(backbone).eval()
     batch = collate([make_input(tokenizer, code, "int", graph, InputLimits(), InputParts())])
     mask = attention_mask(batch)
-    before = encoder(batch, mask)
+    before = encoder(batch)
     for place in (0, 1, 5, int(batch.blocks[0, 2, 0]), int(batch.blocks[0, 3, 0]), batch.input_ids.shape[1] - 1):
         ids = batch.input_ids.clone()
         ids[0, place] = tokenizer.convert_tokens_to_ids("[NODE]" if place < 20 else "[C]")
-        changed = (encoder(batch._replace(input_ids=ids), mask) - before).abs().amax(2)[0] > 1e-6
+        changed = (encoder(batch._replace(input_ids=ids)) - before).abs().amax(2)[0] > 1e-6
         assert torch.equal(changed, mask[0, 0, :, place])
 
 
@@ -187,7 +177,7 @@ def test_padding_changes_no_vector(model, code, graph) -> None:
     shorter = make_input(tokenizer, "int f", "", None, InputLimits(), InputParts(types=False, roles=False))
     together = collate([longer, shorter])
     alone = collate([shorter])
-    expected = encoder(alone, attention_mask(alone))[0]
-    found = encoder(together, attention_mask(together))[1]
+    expected = encoder(alone)[0]
+    found = encoder(together)[1]
     assert torch.isfinite(found).all()
     assert torch.allclose(found[: len(shorter)], expected, atol=1e-5)

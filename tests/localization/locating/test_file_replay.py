@@ -25,7 +25,6 @@ from gedbd.localization.locating.locating_backtest import (
     rank_candidates,
     run_replay,
     shuffled_rows,
-    training_examples,
 )
 
 ALPHA, BETA, TEST, NOTES, GAMMA, DELTA = (
@@ -82,9 +81,8 @@ def test_the_older_half_teaches_what_was_known_before_the_newer_half(corpus):
     assert (parts.train.tolist(), parts.test.tolist(), parts.num_labelled) == ([0], [1, 2], 1)
     late = replace(reports, made_at=reports.made_at.where([False, True, True], days([9])[0]))
     assert split_reports(corpus, late, 2, 100).test.tolist() == [0, 1, 2]  # nothing is known before the report of day 9
-    examples = training_examples(Replay(corpus), np.array([1, 4]), sources_of_fixes(corpus, history))
+    examples = Replay(corpus).examples([1, 4], sources_of_fixes(corpus, history))
     for row, place in ((1, 1), (4, 2)):
-        assert examples[row].fixed.tolist() == reports.relevant[place].tolist()
         files = examples[row].features.files.paths
         assert examples[row].is_fixed.tolist() == np.isin(files, reports.relevant[place]).tolist()
         assert examples[row].inducing.tolist() == []

@@ -93,6 +93,7 @@ def test_a_ranker_of_another_history_is_told_once(repository, open_index):
     own.update()
     fix = FIX._replace(fixing=tuple(own.history.ids[:1]))
     for fixes, num_told in (([], 0), ([fix], 0), ([FIX], 1)):
-        index = open_index(repository, ranker=TrackerRanker(default_ranker(), fixes))
+        index = open_index(repository)
+        index.ranker = TrackerRanker(default_ranker(), fixes)
         assert index.update().warnings == (OTHER_HISTORY,) * num_told
         assert index.update().warnings == ()

@@ -4,9 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_repository import FastImport
+from git_repository import FastImport, read_history
 
-from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.commits import FileChange, Hunk
 from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.inducing import (

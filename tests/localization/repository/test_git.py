@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_repository import FastImport
+from git_repository import FastImport, read_history
 
-from gedbd.localization.repository.commit_history import read_history
 from gedbd.localization.repository.git_command import Git, cut_line, decode_message
 from gedbd.localization.repository.inducing import blame_lines
 

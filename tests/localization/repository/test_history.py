@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from git_repository import FastImport
+from git_repository import FastImport, read_history
 
-from gedbd.localization.repository.commit_history import MAX_LATE, CommitCache, find_late, longest_rising, read_history
+from gedbd.localization.repository.commit_history import MAX_LATE, CommitCache, find_late, longest_rising
 from gedbd.localization.repository.commits import NO_LIMITS, Limits
 
 BUNDLE = Path(__file__).parents[4] / "shared" / "data" / "repositories" / "commons-csv.bundle"

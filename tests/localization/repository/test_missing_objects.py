@@ -5,11 +5,11 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-from git_repository import FastImport
+from git_repository import FastImport, read_history
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.localization.readers.git import read_git
-from gedbd.localization.repository.commit_history import incomplete_commits, list_commits, read_history
+from gedbd.localization.repository.commit_history import incomplete_commits, list_commits
 from gedbd.localization.repository.git_command import Git
 
 pytestmark = pytest.mark.integration
