@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import ChangeCorpus, Granularity
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
 from gedbd.io.console import track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, commit_table, softmax
@@ -118,6 +118,13 @@ def history_of(corpus: ChangeCorpus) -> ChangeHistory:
     return history
 
 
+def reports_of(corpus: ChangeCorpus) -> Corpus:
+    """The reports of a corpus; raises ValueError if there are none."""
+    if corpus.reports is None:
+        raise ValueError(f"{corpus.name}: a history without reports: name them, such as dataset@dataset.reports=csv")
+    return corpus.reports
+
+
 def query_of(report: pd.Series) -> ChangeQuery:
     """A row of the table of reports as a query."""
     created_at = None if pd.isna(report["created_at"]) else report["created_at"]
@@ -186,8 +193,7 @@ class Replay:
     def features(self, row: int, extra: Mapping[str, np.ndarray] | None = None) -> QueryFeatures:
         """The features of a report, with further scores of the commits, each ``(n,)`` or longer."""
         if row not in self._features:
-            assert self.corpus.reports is not None
-            query = query_of(self.corpus.reports.documents.table.iloc[row])
+            query = query_of(reports_of(self.corpus).reports.iloc[row])
             self._features[row] = query_features(self.history, query, self.fixes)
         features = self._features[row]
         if not extra:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -50,15 +49,6 @@ class CodeEncoder(nn.Module):
         return hidden
 
 
-class SavedEncoder(NamedTuple):
-    """The contents of a folder of ``save_encoder``."""
-
-    encoder: CodeEncoder
-    tokenizer: PreTrainedTokenizerBase
-    limits: InputLimits
-    parts: InputParts
-
-
 def save_encoder(
     folder: str | Path,
     backbone: PreTrainedModel,
@@ -75,8 +65,10 @@ def save_encoder(
     (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n")
 
 
-def load_code_encoder(folder: str | Path) -> SavedEncoder:
-    """Reads a folder of ``save_encoder``.
+def load_code_encoder(
+    folder: str | Path,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, InputLimits, InputParts]:
+    """Reads what ``save_encoder`` wrote.
 
     Raises ValueError if it is not such a folder, is damaged, or its inputs are longer than its model reads.
     """
@@ -90,7 +82,7 @@ def load_code_encoder(folder: str | Path) -> SavedEncoder:
     if missing:
         raise ValueError(f"{folder}: its tokenizer lacks {len(missing)} tokens of code, such as {min(missing)}")
     check_length(limits, parts, max_positions(backbone))
-    return SavedEncoder(CodeEncoder(backbone), tokenizer, limits, parts)
+    return backbone, tokenizer, limits, parts
 
 
 def read_settings(folder: Path) -> tuple[InputLimits, InputParts]:

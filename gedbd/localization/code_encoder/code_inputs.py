@@ -191,10 +191,7 @@ def make_input(
     end_id = int(tokenizer.sep_token_id)
     # The tokens of each block, after its markers.
     comment_ids = all_comment_ids[: limits.comment_tokens]
-    sections = [
-        ([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids),
-        ([number[CODE]], CODE_BLOCK, code_ids),
-    ]
+    sections = [([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids), ([number[CODE]], CODE_BLOCK, code_ids)]
     if parts.nodes:
         sections.append(([end_id, number[NODES]], NODE_BLOCK, [number[NODE]] * len(nodes.types)))
     if parts.types:

@@ -39,11 +39,7 @@ from gedbd.localization.code_encoder.code_inputs import (
     check_length,
 )
 from gedbd.localization.code_encoder.masking import ALIGNMENT, EDGE, MLM, Sample, Shares, active_weights
-from gedbd.localization.code_encoder.pretraining_data import (
-    PretrainingDataModule,
-    find_vocabulary,
-    read_inputs,
-)
+from gedbd.localization.code_encoder.pretraining_data import PretrainingDataModule, find_vocabulary, read_inputs
 from gedbd.localization.code_encoder.pretraining_system import REDUCTIONS, PretrainingSystem
 from gedbd.sampling.splits import keep_assigned, split_corpus
 

@@ -1,6 +1,7 @@
 """The builder of an event graph, and the events of methods, lambdas and nested classes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -221,23 +222,16 @@ class Scopes:
         self._fields: dict[tuple[int | str | None, str], Variable] = {}
         self._num_keys = 0
 
-    def push(self) -> None:
-        """Begins a block."""
-        self._chain.append({})
-
-    def pop(self) -> None:
-        """Ends a block."""
+    @contextmanager
+    def block(self, is_class: bool = False) -> Iterator[None]:
+        """A block, or the body of a nested class, which ends with the context."""
+        scope: dict[str, Variable] = {}
+        self._chain.append(scope)
+        self._classes += [scope] * is_class
+        yield
         self._chain.pop()
-
-    def push_class(self) -> None:
-        """Begins the body of a nested class."""
-        self.push()
-        self._classes.append(self._chain[-1])
-
-    def pop_class(self) -> None:
-        """Ends the body of a nested class."""
-        self.pop()
-        self._classes.pop()
+        if is_class:
+            self._classes.pop()
 
     def declare(self, name: str, kind: NodeType, is_array: bool = False) -> Variable:
         """A new variable, which hides others of its name."""
@@ -296,20 +290,19 @@ def method(b: Builder, node: "Node") -> None:
     """Adds a method or constructor: annotations, parameters, body."""
     outer = b.body
     b.body = Body()
-    b.scopes.push()
     b.events.entries.append(len(b.events))
-    annotations(b, node)
-    _parameters(b, node.child_by_field_name("parameters"), Role.PARAMETER)
-    body = node.child_by_field_name("body")
-    if body is not None:
-        begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
-        _statements(b, body)
-        b.events.frontier = b.events.frontier + b.body.exits
-        if b.body.needs_exit or b.rules.begin_exit == "always":
-            b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
-        else:
-            b.events.dropped.add(begin)
-    b.scopes.pop()
+    with b.scopes.block():
+        annotations(b, node)
+        _parameters(b, node.child_by_field_name("parameters"), Role.PARAMETER)
+        body = node.child_by_field_name("body")
+        if body is not None:
+            begin = b.events.add(NodeType.BEGIN, body.start_byte, body.start_byte + 1)
+            _statements(b, body)
+            b.events.frontier = b.events.frontier + b.body.exits
+            if b.body.needs_exit or b.rules.begin_exit == "always":
+                b.events.add(NodeType.EXIT, body.end_byte - 1, body.end_byte)
+            else:
+                b.events.dropped.add(begin)
     b.body = outer
 
 
@@ -341,18 +334,17 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
     b.events.add(NodeType.LAMBDA_ENTRY, arrow.start_byte, arrow.start_byte + 2)
     outer = b.body
     b.body = Body()
-    b.scopes.push()
-    parameters = node.child_by_field_name("parameters")
-    if parameters is not None and parameters.type == "identifier":
-        b.declare(parameters, NodeType.NULL, False, Role.PARAMETER, FULL_DEFINITION)
-    else:
-        _parameters(b, parameters, Role.PARAMETER)
-    body = node.child_by_field_name("body")
-    if body is not None and body.type == "block":
-        _statements(b, body)
-    else:
-        b.expression(body, Role.RETURN)
-    b.scopes.pop()
+    with b.scopes.block():
+        parameters = node.child_by_field_name("parameters")
+        if parameters is not None and parameters.type == "identifier":
+            b.declare(parameters, NodeType.NULL, False, Role.PARAMETER, FULL_DEFINITION)
+        else:
+            _parameters(b, parameters, Role.PARAMETER)
+        body = node.child_by_field_name("body")
+        if body is not None and body.type == "block":
+            _statements(b, body)
+        else:
+            b.expression(body, Role.RETURN)
     b.events.frontier = b.events.frontier + b.body.exits
     b.body = outer
     b.events.entries.append(len(b.events))
@@ -363,10 +355,9 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
 def anonymous_class(b: Builder, body: "Node", components: "Node | None" = None) -> None:
     """Adds the body of an anonymous, local or member class; ``components`` are those of a record."""
     b.events.add(NodeType.NEW_CLASS_ENTRY, body.start_byte, body.start_byte + 1)
-    b.scopes.push_class()
-    _parameters(b, components, Role.RECORD_COMPONENT)
-    members(b, body)
-    b.scopes.pop_class()
+    with b.scopes.block(is_class=True):
+        _parameters(b, components, Role.RECORD_COMPONENT)
+        members(b, body)
     b.events.entries.append(len(b.events))
     b.events.add(NodeType.NEW_CLASS_EXIT, body.end_byte - 1, body.end_byte)
 
@@ -407,10 +398,9 @@ def loose_members(b: Builder, parts: "list[Node]", depth: int = 0) -> None:
             member(b, child)
         elif depth < MAX_DEPTH:
             annotations(b, child)
-            b.scopes.push_class()
-            _parameters(b, child.child_by_field_name("parameters"), Role.RECORD_COMPONENT)
-            loose_members(b, member_nodes(body), depth + 1)
-            b.scopes.pop_class()
+            with b.scopes.block(is_class=True):
+                _parameters(b, child.child_by_field_name("parameters"), Role.RECORD_COMPONENT)
+                loose_members(b, member_nodes(body), depth + 1)
         else:
             b.unknown(child)
 

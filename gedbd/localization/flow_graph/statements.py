@@ -26,19 +26,18 @@ def _do(b: Builder, node: "Node") -> None:
 
 def _for(b: Builder, node: "Node") -> None:
     target = _begin_loop(b)
-    b.scopes.push()
-    for part in node.children_by_field_name("init"):
-        b.statement(part)
-    head = len(b.events)
-    condition = node.child_by_field_name("condition")
-    b.expression(condition, b.role_alone(node, Role.BLOCK_DEFAULT))
-    choice = b.keyword(NodeType.FOR_CONDITION, node, "for")
-    b.statement(node.child_by_field_name("body"))
-    b.events.frontier = b.events.frontier + target.continues
-    for part in node.children_by_field_name("update"):
-        b.expression(part, Role.BLOCK_DEFAULT)
-    b.events.link(head)
-    b.scopes.pop()
+    with b.scopes.block():
+        for part in node.children_by_field_name("init"):
+            b.statement(part)
+        head = len(b.events)
+        condition = node.child_by_field_name("condition")
+        b.expression(condition, b.role_alone(node, Role.BLOCK_DEFAULT))
+        choice = b.keyword(NodeType.FOR_CONDITION, node, "for")
+        b.statement(node.child_by_field_name("body"))
+        b.events.frontier = b.events.frontier + target.continues
+        for part in node.children_by_field_name("update"):
+            b.expression(part, Role.BLOCK_DEFAULT)
+        b.events.link(head)
     _end_loop(b, [choice] if condition else [], NodeType.FOR_CONVERGENCE, node.end_byte)
 
 
@@ -47,10 +46,9 @@ def _for_each(b: Builder, node: "Node") -> None:
     annotations(b, node)
     values = b.expression(node.child_by_field_name("value"), Role.FOREACH_EXPRESSION)
     choice = b.keyword(NodeType.FOREACH_CONDITION, node, "for")
-    b.scopes.push()
-    b.define(node.child_by_field_name("name"), node.child_by_field_name("type"), Role.ASSIGNED, values, node)
-    b.statement(node.child_by_field_name("body"))
-    b.scopes.pop()
+    with b.scopes.block():
+        b.define(node.child_by_field_name("name"), node.child_by_field_name("type"), Role.ASSIGNED, values, node)
+        b.statement(node.child_by_field_name("body"))
     b.events.frontier = b.events.frontier + target.continues
     b.events.link(choice)
     _end_loop(b, [choice], NodeType.FOREACH_CONVERGENCE, node.end_byte)
@@ -88,14 +86,13 @@ def _try(b: Builder, node: "Node") -> None:
     catches = [child for child in node.named_children if child.type == "catch_clause"]
     finally_ = next((child for child in node.named_children if child.type == "finally_clause"), None)
     throws: list[int] = []
-    b.scopes.push()
-    _resources(b, node.child_by_field_name("resources"))
-    if catches:
-        b.body.catching.append(throws)
-    b.statement(node.child_by_field_name("body"))
-    if catches:
-        b.body.catching.pop()
-    b.scopes.pop()
+    with b.scopes.block():
+        _resources(b, node.child_by_field_name("resources"))
+        if catches:
+            b.body.catching.append(throws)
+        b.statement(node.child_by_field_name("body"))
+        if catches:
+            b.body.catching.pop()
     ends = b.events.frontier
     if len(throws) * len(catches) > MAX_EDGES:
         b.events.is_approximate = True
@@ -125,9 +122,8 @@ def _while(b: Builder, node: "Node") -> None:
 
 
 def _block(b: Builder, node: "Node") -> None:
-    b.scopes.push()
-    b.statements(node)
-    b.scopes.pop()
+    with b.scopes.block():
+        b.statements(node)
 
 
 def _break(b: Builder, node: "Node") -> None:
@@ -260,14 +256,13 @@ def _resources(b: Builder, node: "Node | None") -> None:
 
 def _catch(b: Builder, clause: "Node") -> None:
     b.keyword(NodeType.CATCH, clause, "catch")
-    b.scopes.push()
-    for parameter in clause.named_children:
-        if parameter.type == "catch_formal_parameter":
-            annotations(b, parameter)
-            type_ = next((child for child in parameter.named_children if child.type == "catch_type"), None)
-            b.define(parameter.child_by_field_name("name"), type_, Role.CATCH)
-    b.statement(clause.child_by_field_name("body"))
-    b.scopes.pop()
+    with b.scopes.block():
+        for parameter in clause.named_children:
+            if parameter.type == "catch_formal_parameter":
+                annotations(b, parameter)
+                type_ = next((child for child in parameter.named_children if child.type == "catch_type"), None)
+                b.define(parameter.child_by_field_name("name"), type_, Role.CATCH)
+        b.statement(clause.child_by_field_name("body"))
 
 
 def switch_value(b: Builder, node: "Node", role: Role) -> list[int]:
@@ -307,27 +302,24 @@ def _switch(b: Builder, node: "Node", result_role: Role) -> None:
     selector = b.expression(node.child_by_field_name("condition"), Role.SWITCH_SELECTOR)
     choice = b.keyword(NodeType.SWITCH_SELECTOR, node, "switch")
     b.body.targets.append(target)
-    b.scopes.push()
     ends: list[int] = []
     fall_through: list[int] = []
     has_default = False
     body = node.child_by_field_name("body")
-    for group in body.named_children if body else ():
-        is_rule = group.type == "switch_rule"
-        if is_rule:
-            b.scopes.push()
-        has_default |= _case_labels(b, group, choice, selector)
-        if is_rule:
-            _rule(b, group, result_role)
-            ends += b.events.frontier
-            b.scopes.pop()
-        else:
+    with b.scopes.block():
+        for group in body.named_children if body else ():
+            if group.type == "switch_rule":
+                with b.scopes.block():
+                    has_default |= _case_labels(b, group, choice, selector)
+                    _rule(b, group, result_role)
+                ends += b.events.frontier
+                continue
+            has_default |= _case_labels(b, group, choice, selector)
             b.events.frontier = b.events.frontier + fall_through
             for child in group.named_children:
                 if child.type != "switch_label":
                     b.statement(child)
             fall_through = b.events.frontier
-    b.scopes.pop()
     b.body.targets.pop()
     yield_events = b.body.yields[-1][0] if result_role == Role.YIELD_EXPRESSION else []
     b.events.frontier = ends + fall_through + target.breaks + yield_events + ([] if has_default else [choice])

@@ -13,11 +13,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Documents
 from gedbd.corpora.relevance import Links
 from gedbd.io.console import stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory
-from gedbd.localization.change_ranking.change_training import (
-    existing_paths,
-    fixed_sources,
-    fixes_of,
-)
+from gedbd.localization.change_ranking.change_training import existing_paths, fixed_sources, fixes_of, reports_of
 from gedbd.localization.change_ranking.file_features import KnownFix
 from gedbd.localization.repository.commits import LinkBuilder
 from gedbd.retrieval.ranking_tasks import evenly_spaced
@@ -144,9 +140,8 @@ class LabelledReports:
 
 def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
     """The reports with earlier inducing commits; ``corpus`` is from ``with_all_links``."""
-    assert corpus.reports is not None
     links = corpus.inducing["commit"].table.reset_index(drop=True)
-    reported_at = corpus.reports.reports["created_at"].iloc[links["query"]].reset_index(drop=True)
+    reported_at = reports_of(corpus).reports["created_at"].iloc[links["query"]].reset_index(drop=True)
     changed_at = corpus.commits.table["created_at"].iloc[links["document"]].reset_index(drop=True)
     by_report = links[changed_at < reported_at].groupby("query")
     # max() skips NaT: the date is unknown if any link has no date.
@@ -156,7 +151,7 @@ def labelled_reports(corpus: ChangeCorpus) -> LabelledReports:
         made_at.index.to_numpy(dtype=np.int64),
         [np.unique(rows.to_numpy(dtype=np.int64)) for _, rows in by_report["document"]],
         made_at.reset_index(drop=True),
-        len(corpus.reports),
+        len(reports_of(corpus)),
         num_fixed,
         int(links["query"].nunique()) - len(made_at),
     )
@@ -166,14 +161,14 @@ def file_reports(
     corpus: ChangeCorpus, history: ChangeHistory, sources: Mapping[int, np.ndarray], known_at: pd.Series
 ) -> LabelledReports:
     """The reports whose fix changed a source file that existed before them, see ``sources_of_fixes``."""
-    assert corpus.reports is not None
-    created_at = corpus.reports.reports["created_at"]
+    created_at = reports_of(corpus).reports["created_at"]
     existing = {
         row: existing_paths(history, sources[row], history.num_before(created_at.iloc[row])) for row in sorted(sources)
     }
     rows = np.array([row for row, paths in existing.items() if len(paths)], dtype=np.int64)
     made_at = known_at.loc[rows.tolist()].reset_index(drop=True)
-    return LabelledReports(rows, [existing[row] for row in rows.tolist()], made_at, len(corpus.reports), len(sources))
+    relevant = [existing[row] for row in rows.tolist()]
+    return LabelledReports(rows, relevant, made_at, len(created_at), len(sources))
 
 
 def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, np.ndarray]:
@@ -208,9 +203,8 @@ class FixHistory(NamedTuple):
 
 def fixed_reports(corpus: ChangeCorpus) -> FixHistory:
     """The fixed reports of a corpus, see ``fixes_of``; fixes of ``fixed_paths`` are known at the report's date."""
-    assert corpus.reports is not None
     fixes = fixes_of(corpus)
-    created_at = corpus.reports.reports["created_at"]
+    created_at = reports_of(corpus).reports["created_at"]
     dates = {row: created_at.iloc[row] for row in corpus.fixed_paths or {}}
     dates |= {row: fix.known_at for row, fix in fixes.items()}
     known_at = pd.Series(dates, dtype="datetime64[us, UTC]").sort_values(kind="stable")
@@ -234,11 +228,10 @@ def split_reports(corpus: ChangeCorpus, labelled: LabelledReports, min_reports: 
     The training set holds all reports that were fixed before the first test report, labelled or not. It is
     empty if less than half of ``min_reports`` of these are labelled.
     """
-    assert corpus.reports is not None
     if len(labelled) < max(min_reports, 1):
         return all_tested(labelled, max_replayed)
     half = len(labelled) // 2
-    start = corpus.reports.reports["created_at"].iloc[int(labelled.rows[half])]
+    start = reports_of(corpus).reports["created_at"].iloc[int(labelled.rows[half])]
     num_known = int((labelled.made_at[:half] < start).sum())
     if num_known < max(min_reports // 2, 1):
         return all_tested(labelled, max_replayed)

@@ -23,6 +23,7 @@ from gedbd.localization.change_ranking.change_training import (
     fit_examples,
     fit_files,
     query_of,
+    reports_of,
 )
 from gedbd.localization.change_ranking.file_features import FILE_FEATURES, KnownFix, KnownFixes, named_paths
 from gedbd.localization.change_ranking.query_features import query_features
@@ -84,10 +85,9 @@ def replay_commits(
     Returns:
         The columns of ``_replay`` without ``average_precision`` and ``found``.
     """
-    assert corpus.reports is not None
     commits = corpus.commits.table
     bm25 = CodeBm25("diff")
-    bm25.fit(ScorerInputs(commits, corpus.reports.reports, corpus.inducing["commit"].table))
+    bm25.fit(ScorerInputs(commits, reports_of(corpus).reports, corpus.inducing["commit"].table))
     num_files = commits["num_files"].to_numpy(dtype=np.float64)
 
     def candidates(row: int) -> dict[str, Candidates]:
@@ -279,8 +279,7 @@ def run_replay(
         ValueError: If no report can be tested.
     """
     corpus = with_all_links(corpus)
-    assert corpus.reports is not None
-    queries = [query_of(report) for _, report in corpus.reports.reports.iterrows()]
+    queries = [query_of(report) for _, report in reports_of(corpus).reports.iterrows()]
     replay = Replay(corpus)
     history = replay.history
     fixed = fixed_reports(corpus)
@@ -369,11 +368,7 @@ class LearnedRankers(NamedTuple):
 
 
 def learn_rankers(
-    examples: Mapping[int, ChangeExample],
-    rows: np.ndarray,
-    commit_train: np.ndarray,
-    file_train: np.ndarray,
-    seed: int,
+    examples: Mapping[int, ChangeExample], rows: np.ndarray, commit_train: np.ndarray, file_train: np.ndarray, seed: int
 ) -> LearnedRankers:
     """Trains rankers on the older fixed reports, for the test, and the final ranker on all fixed reports, ``rows``.
 
@@ -406,15 +401,15 @@ def learn_rankers(
 
 def find_hit_rate(corpus: ChangeCorpus, replayed: ReplayedReports, target: float) -> HitRate:
     """The hit rate of the main system."""
-    assert corpus.reports is not None
+    reports = reports_of(corpus)
     ranks = replayed.ranks[replayed.ranks["system"] == replayed.system]
     if not len(ranks):
-        return HitRate(corpus.reports.name, target, INCONCLUSIVE)
+        return HitRate(reports.name, target, INCONCLUSIVE)
     hits = ranks["rank"].to_numpy() <= TOP
-    share, low, high = _share("share", hits, corpus.reports.group[ranks["report"]]).values()
-    created_at = corpus.reports.reports["created_at"].iloc[ranks["report"]]
+    share, low, high = _share("share", hits, reports.group[ranks["report"]]).values()
+    created_at = reports.reports["created_at"].iloc[ranks["report"]]
     return HitRate(
-        corpus.reports.name,
+        reports.name,
         target,
         target_status(target, low, high),
         reports=len(ranks),
@@ -441,15 +436,14 @@ def _tables(
     ranks = replayed.ranks
     if not len(ranks):
         return {"counts": counts_table}
-    assert corpus.reports is not None
-    group = corpus.reports.group
+    group = reports_of(corpus).group
     system_ranks = ranks[ranks["system"] == replayed.system]
     answered = system_ranks[system_ranks["first"] >= 0]
     tables = {
         "metrics": metrics(ranks, group),
         "differences": differences(ranks, replayed.system, group),
         "curve": hit_curve(ranks, group),
-        "years": by_year(system_ranks, corpus.reports),
+        "years": by_year(system_ranks, reports_of(corpus)),
         "right": most_certain(answered[answered["right"]], corpus, columns),
         "wrong": most_certain(answered[~answered["right"]], corpus, columns),
     }
@@ -541,15 +535,14 @@ def by_naming(ranks: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 def most_certain(ranks: pd.DataFrame, corpus: ChangeCorpus, columns: AnswerColumns) -> pd.DataFrame:
     """``margin``, ``report``, ``title of report`` and ``columns`` of the reports with the largest margin."""
-    assert corpus.reports is not None
     top = ranks.sort_values("margin", ascending=False, kind="stable").head(MAX_ROWS)
-    reports = corpus.reports.reports.iloc[top["report"]]
+    reports = reports_of(corpus).reports.iloc[top["report"]]
     table = {
         "margin": top["margin"].to_numpy(),
         "report": reports["id"].to_numpy(),
         "title of report": reports["title"].to_numpy(),
     }
-    return with_urls(pd.DataFrame(table | columns(top)), corpus.reports.reports)
+    return with_urls(pd.DataFrame(table | columns(top)), reports_of(corpus).reports)
 
 
 def first_commits(corpus: ChangeCorpus, ranks: pd.DataFrame) -> dict[str, object]:

@@ -279,11 +279,7 @@ class History:
     """
 
     def __init__(
-        self,
-        git: Git,
-        revision: str = "HEAD",
-        cache_dir: str | Path | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        self, git: Git, revision: str = "HEAD", cache_dir: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self.git = git
         self.dated, self._date_warnings = list_commits(git, revision)

@@ -68,10 +68,10 @@ def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Si
     ``graph`` says whether to read flow graphs, if the encoder was trained on them. Raises ValueError if the folder has
     no encoder, or the limits exceed its positions.
     """
-    saved = load_code_encoder(folder)
-    parts = saved.parts if graph else TEXT_ALONE
-    check_length(limits, parts, max_positions(saved.encoder.backbone))
-    return Side(saved.encoder.backbone, saved.tokenizer, limits, parts)
+    backbone, tokenizer, _, saved_parts = load_code_encoder(folder)
+    parts = saved_parts if graph else TEXT_ALONE
+    check_length(limits, parts, max_positions(backbone))
+    return Side(backbone, tokenizer, limits, parts)
 
 
 def untrained_side(encoder: UntrainedEncoder, texts: Iterable[str], limits: InputLimits, graph: bool = True) -> Side:

@@ -9,8 +9,13 @@ import pandas as pd
 
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
 from gedbd.corpora.relevance import Links
-from gedbd.localization.change_ranking.change_training import ChangeRankerScorer, ChangeTrainingOptions, Replay
-from gedbd.localization.training.localization_data import Level, reports_of
+from gedbd.localization.change_ranking.change_training import (
+    ChangeRankerScorer,
+    ChangeTrainingOptions,
+    Replay,
+    reports_of,
+)
+from gedbd.localization.training.localization_data import Level
 from gedbd.retrieval.linear_ranker import LinearRanker
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import Recency

@@ -18,6 +18,7 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.distributed import gather, summed
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
 from gedbd.experiments.training_task import fix_dropout, show_loss
+from gedbd.localization.change_ranking.change_training import reports_of
 from gedbd.localization.change_ranking.late_interaction import MaxSim
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
@@ -39,7 +40,6 @@ from gedbd.localization.training.localization_data import (
     LocalizationDataModule,
     PairBatch,
     mean_reciprocal_rank,
-    reports_of,
 )
 from gedbd.localization.training.tower import Encoded, GatheredBatchNorm, HmcblSettings, Tower, encode
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer

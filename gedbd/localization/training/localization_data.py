@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.data import Sampler as KeySampler
 
-from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
+from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.corpora.relevance import Links
 from gedbd.experiments.training_task import batch_loader, process_of
+from gedbd.localization.change_ranking.change_training import reports_of
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.code_encoder.pretraining_data import BatchRows
 from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
@@ -81,13 +82,6 @@ def find_halves(corpus: ChangeCorpus) -> Halves:
             f"links of the first half that became known during the second half: {num_late:,} of {len(made_at):,}"
         )
     return Halves(usable[:half], usable[half:], tuple(warnings))
-
-
-def reports_of(corpus: ChangeCorpus) -> Corpus:
-    """The reports of a corpus; raises ValueError if there are none."""
-    if corpus.reports is None:
-        raise ValueError(f"{corpus.name}: a history without reports: name them, such as dataset@dataset.reports=csv")
-    return corpus.reports
 
 
 def num_before(corpus: ChangeCorpus, granularity: Granularity) -> np.ndarray:

@@ -41,15 +41,15 @@ def folder(model, tmp_path):
 
 def test_it_is_read_as_it_was_written(model, folder, code, graph) -> None:
     backbone, tokenizer = model
-    saved = load_code_encoder(folder)
-    assert (saved.limits, saved.parts) == (LIMITS, PARTS)
-    batch = collate([make_input(saved.tokenizer, code, "", graph, LIMITS, PARTS)])
+    saved, saved_tokenizer, *settings = load_code_encoder(folder)
+    assert settings == [LIMITS, PARTS]
+    batch = collate([make_input(saved_tokenizer, code, "", graph, LIMITS, PARTS)])
     assert batch.input_ids.equal(collate([make_input(tokenizer, code, "", graph, LIMITS, PARTS)]).input_ids)
     loaded = AutoModel.from_pretrained(folder).state_dict()
-    for key, value in saved.encoder.backbone.state_dict().items():
+    for key, value in saved.state_dict().items():
         assert torch.equal(value, backbone.state_dict()[key])
         assert torch.equal(value, loaded[key])
-    assert torch.isfinite(saved.encoder(batch)).all()
+    assert torch.isfinite(CodeEncoder(saved)(batch)).all()
 
 
 def test_the_plain_encoder_makes_vectors_of_texts(folder) -> None:
