@@ -37,10 +37,8 @@ class FileLines:
 
     Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
     first commit of the file if its diff was cut; otherwise their origin is unknown. Arrays are never changed in place,
-    so a copy is independent.
-
-    Args:
-        lines: ``(L,)`` int32, the initial lines: those of the file that this one was renamed from.
+    so a copy is independent. ``lines`` are the initial ones, ``(L,)`` int32: those of the file that this one was
+    renamed from.
     """
 
     def __init__(self, lines: np.ndarray | None = None) -> None:

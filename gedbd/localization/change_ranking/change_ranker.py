@@ -40,10 +40,8 @@ class ChangeRanker:
 
     The first scores the files that the report may concern; the softmax of the scores is the probability of each file.
     The second scores commits by the words that they share with the report, and by the lines of probable files that come
-    from them: the commit that wrote the lines that a fix changes introduced the bug.
-
-    Raises:
-        ValueError: If the ranker of files reads an unknown feature.
+    from them: the commit that wrote the lines that a fix changes introduced the bug. Raises ValueError if the
+    ranker of files reads an unknown feature.
 
     Attributes:
         names: Features of the ranker of commits.

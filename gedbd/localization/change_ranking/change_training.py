@@ -135,10 +135,8 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     """The fixed bugs of a corpus by the row of their report.
 
     A fix becomes known at the date of its last commit or of its report, whichever is later. So a query, which reads
-    only fixes known before it, never reads its own.
-
-    Raises:
-        ValueError: The corpus has no reports, or no links to fixing and inducing commits.
+    only fixes known before it, never reads its own. Raises ValueError if the corpus has no reports, or no links to
+    fixing and inducing commits.
     """
     table, fixing, _ = _links(corpus)
     ids = np.array(corpus.commits.table["id"])
@@ -169,9 +167,8 @@ def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], d
 class Replay:
     """The features of each report of a corpus at its date, and rankers that are trained on some of the reports.
 
-    Features and rankers are kept in memory: about 700 kB a report with 9,000 commits.
-
-    Without ``tracker``, earlier fixes are not read.
+    Features and rankers are kept in memory: about 700 kB a report with 9,000 commits. Without ``tracker``, earlier
+    fixes are not read.
     """
 
     def __init__(self, corpus: ChangeCorpus, tracker: bool = True) -> None:

@@ -62,8 +62,7 @@ class KnownFixes:
     def num_similar(self, title: str, description: str, moment: pd.Timestamp | None) -> np.ndarray:
         """For each path, how many of the ``MAX_SIMILAR`` fixes before ``moment`` with the nearest reports changed it.
 
-        Returns:
-            ``(P,)``, up to the last path that a fix changed.
+        ``(P,)``, up to the last path that a fix changed.
         """
         if not len(self):
             return np.zeros(0, dtype=np.int64)

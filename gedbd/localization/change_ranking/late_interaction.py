@@ -1,7 +1,7 @@
 """Late interaction: each token of a query is matched with its nearest token of a document."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal, Protocol, get_args
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,12 +24,8 @@ MAX_EXACT_TOKENS = 200_000  # scored at once: 100 MB with 128 dimensions
 INT8_SCALE = 127
 
 
-class TokenVectors(Protocol):
-    """Computes the token vectors of documents and queries."""
-
-    def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterable[np.ndarray]:
-        """The unit vectors of each row's tokens, ``(L, D)`` float32 each, in the order of the rows."""
-        ...
+TokenVectors = Callable[[pd.DataFrame, Literal["document", "query"]], Iterable[np.ndarray]]
+"""Computes the unit vectors of the tokens of documents or queries, ``(L, D)`` float32 for each row of the table."""
 
 
 class MaxSim(EarlierScorer):

@@ -225,11 +225,10 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
 def match_changes(
     history: ChangeHistory, report: ReportWords, before: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Scores the first n = ``before`` commits; later ones are ignored.
+    """Scores of the first n = ``before`` commits by name, each ``(n,)``, and of their P paths, each ``(P,)``.
 
-    Returns:
-        Scores of the commits by name, each ``(n,)``; and of their P paths, each ``(P,)``: of all changes of a file
-        together, of its path and of its content. ``size`` is log(1 + number of words of the content).
+    Those of a path are of all its changes together, of its name and of its content; ``size`` is log(1 + number of words
+    of the content). Later commits are ignored.
     """
     index = history.index
     num_rows = index.num_rows(before)

@@ -133,20 +133,11 @@ def attention_mask(batch: CodeBatch) -> Tensor:
 class UntrainedEncoder:
     """A BERT with random weights, for tasks that train an encoder from the beginning.
 
-    Args:
-        name: Short name, for messages.
-        layers: Number of layers.
-        hidden: Size H of the hidden states.
-        heads: Attention heads of a layer; they divide ``hidden``.
-        intermediate: Size of the layer inside each layer.
-        vocab_size: The largest number of tokens, special ones included.
-        max_tokens: Number of positions.
-        dropout: Dropout probability of hidden units.
-        attention_dropout: Dropout probability of attention weights.
-        seed: Determines the weights.
-        fine_tuning: The configuration takes defaults of training options from it.
-        backend: Refused, as is ``cache_dir``: the model has no weights to encode with.
-        cache_dir: See ``backend``.
+    ``layers``, ``hidden``, ``heads``, ``intermediate`` and ``max_tokens`` (positions) are sizes of transformers'
+    ``BertConfig``, ``dropout`` and ``attention_dropout`` its probabilities; ``heads`` divide ``hidden``. ``vocab_size``
+    is the largest number of tokens, special ones included. ``seed`` determines the weights. The configuration takes
+    defaults of training options from ``fine_tuning``. ``backend`` and ``cache_dir`` are refused: there are no weights
+    to encode with.
     """
 
     def __init__(

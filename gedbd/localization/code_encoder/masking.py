@@ -65,10 +65,8 @@ def find_priors(inputs: Iterable[CodeInput]) -> Priors:
 def other_tokens(edges: np.ndarray, hidden_edges: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Samples for each hidden edge (code token, node) a token of another hidden edge that has no edge to the node.
 
-    Tokens with visible edges are excluded, since their attention would reveal that they belong to another node.
-
-    Returns:
-        ``(P,)`` code tokens; ``NONE`` where the node has edges to all of them.
+    Tokens with visible edges are excluded, since their attention would reveal that they belong to another node. Returns
+    ``(P,)`` code tokens; ``NONE`` where the node has edges to all of them.
     """
     tokens, token = np.unique(edges[0], return_inverse=True)
     nodes, node = np.unique(edges[1], return_inverse=True)
@@ -91,13 +89,9 @@ def other_nodes(
 ) -> np.ndarray:
     """Samples for each edge another end, without an edge, at a distance sampled from those of true edges.
 
-    If ``TRIED_DISTANCES`` samples fail, any other node without an edge is taken.
-
-    ``outgoing`` says whether the edge starts at the end ``kept``, ``(P,)`` each; ``is_edge`` is the symmetric
-    adjacency, ``(N, N)``.
-
-    Returns:
-        ``(P,)`` nodes; ``NONE`` where every other node has an edge.
+    If ``TRIED_DISTANCES`` samples fail, any other node without an edge is taken. ``outgoing`` says whether the edge
+    starts at the end ``kept``, ``(P,)`` each; ``is_edge`` is the symmetric adjacency, ``(N, N)``. Returns ``(P,)``
+    nodes; ``NONE`` where every other node has an edge.
     """
     count = len(is_edge)
     allowed = ~is_edge[kept]

@@ -124,10 +124,8 @@ class PretrainingBatch(NamedTuple):
 class PretrainingDataModule(pl.LightningDataModule):
     """Methods for training, validation and test.
 
-    ``parts`` is ``(N,)``: 0 train, 1 val, 2 test. The seed is that of order and masks.
-
-    Raises:
-        ValueError: If a split has no method.
+    ``parts`` is ``(N,)``: 0 train, 1 val, 2 test. The seed is that of order and masks. Raises ValueError if a split has
+    no method.
     """
 
     def __init__(

@@ -192,11 +192,8 @@ def data_edges(
     length. Beyond ``MAX_BITS`` or ``MAX_EDGES``, each reading has one edge, from the last definition before it in the
     order of the events: without branches and partial definitions that is the one that reaches it.
 
-    Args:
-        keys: Variable of each event; ``NO_KEY`` for control nodes.
-        reads: Whether each event reads its variable.
-        definitions: Whether it defines its variable, and whether in full.
-        before: Events that each may directly follow.
+    ``keys`` are the variables of the events, ``NO_KEY`` for control nodes; ``reads`` and ``definitions`` say whether an
+    event reads and defines its variable, as in ``Events``; ``before`` holds the events that each may directly follow.
     """
     read = {key for key, is_read in zip(keys, reads, strict=True) if is_read}
     defining: dict[int, list[int]] = {}

@@ -122,10 +122,8 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
 def choose_method(source: str, path: str, name: str | None = None, line: int | None = None) -> tuple[JavaMethod, bool]:
     """The method that a name, a line from 1, or both choose, and whether its file has others of its name.
 
-    A constructor has the name of its class; of nested methods, the innermost counts.
-
-    Raises:
-        ValueError: If no method matches; ``AmbiguousMethodError`` if several do.
+    A constructor has the name of its class; of nested methods, the innermost counts. Raises ValueError if no method
+    matches, ``AmbiguousMethodError`` if several do.
     """
     methods = find_methods(source, path)
     if not methods:

@@ -51,10 +51,7 @@ def answer(
     """Updates the index and prints the answer for each report, as text or JSON; warnings go to standard error.
 
     Ranks only what is before the time ``before`` (UTC), or else the report's date. JSON always has the details: all
-    reasons, lines of code and last commits.
-
-    Raises:
-        SystemExit: With status 130, on Ctrl-C.
+    reasons, lines of code and last commits. Ctrl-C exits with status 130.
     """
     console = open_console()
     notices = open_console(stderr=True)

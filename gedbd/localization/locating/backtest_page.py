@@ -97,8 +97,7 @@ EXAMPLES_TEXT = (
 def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], console: Console) -> float:
     """Runs a backtest, writes the run folder, and prints the results.
 
-    Returns:
-        The hit rate of files, or of commits if no report is tested for files.
+    Returns the hit rate of files, or of commits if no report is tested for files.
     """
     corpus = read_changes(cfg)
     for warning in corpus.warnings:

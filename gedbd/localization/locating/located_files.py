@@ -66,10 +66,7 @@ def last_commits(
 
     Changes of white space, moves within a file, and the comment before a function are ignored. The places are in
     order of importance: after ``seconds`` (None for no limit), later places may have fewer commits or none, and a
-    commit fewer lines.
-
-    Raises:
-        ValueError: There is no such file or line, or an object is damaged.
+    commit fewer lines. Raises ValueError if there is no such file or line, or an object is damaged.
     """
     by_path: dict[str, list[int]] = defaultdict(list)
     for number, place in enumerate(places):

@@ -80,10 +80,8 @@ def replay_commits(
     """Ranks of the inducing commits of reports, by position, in each system; newer commits first among ties.
 
     The rankers, BM25 of the report over the diffs, and the number of changed files, which ignores the report, rank the
-    commits before the report. For the arguments see ``replay_files``.
-
-    Returns:
-        The columns of ``_replay`` without ``average_precision`` and ``found``.
+    commits before the report. For the arguments see ``replay_files``. Returns the columns of ``_replay`` without
+    ``average_precision`` and ``found``.
     """
     commits = corpus.commits.table
     bm25 = CodeBm25("diff")
@@ -119,10 +117,8 @@ def replay_files(
     of another replayed report, chosen by the seed.
 
     ``tested`` are positions among ``reports``. ``examples`` are features that are already computed, by the row of the
-    report. Each report reads the fixes known before it.
-
-    Returns:
-        The columns of ``_replay``, and ``names_file`` from the function of this name.
+    report. Each report reads the fixes known before it. Returns the columns of ``_replay``, and ``names_file`` from the
+    function of this name.
     """
     rows = reports.rows[tested]
     other_rows = shuffled_rows(rows, seed)
@@ -267,6 +263,8 @@ def run_replay(
 ) -> LocatingBacktest:
     """Trains on the older half of the labelled reports and tests on the newer half, for files and for commits.
 
+    Raises ValueError if no report can be tested.
+
     Args:
         corpus: Commits and reports, with inducing commits or known fixes.
         target: Desired share of reports with a relevant document among the first ``TOP``.
@@ -274,9 +272,6 @@ def run_replay(
         max_replayed: Maximum number of test reports, evenly spaced in time.
         max_learnt: Maximum number of training reports, the newest.
         seed: Seed of the training, and of the choice of the control's texts.
-
-    Raises:
-        ValueError: If no report can be tested.
     """
     corpus = with_all_links(corpus)
     queries = [query_of(report) for _, report in reports_of(corpus).reports.iterrows()]

@@ -221,12 +221,9 @@ def find_places(
     The score of a place is the sum of the weights of its words, lower case; identifiers of several parts count twice,
     and the name of a function once more. Places named by ``frames``, those of the report's stack traces, come first.
 
-    Returns:
-        The match of each path; empty if it is not a file (such as a symbolic link), binary, longer than ``MAX_BYTES``,
-        missing from a partial clone, or shares no word.
-
-    Raises:
-        ValueError: There is no such commit, or it cannot be read.
+    Returns the match of each path; empty if it is not a file (such as a symbolic link), binary, longer than
+    ``MAX_BYTES``, missing from a partial clone, or shares no word. Raises ValueError if there is no such commit, or it
+    cannot be read.
     """
     matches = dict.fromkeys(paths, FileMatch())
     named = frames_in(frames, paths)

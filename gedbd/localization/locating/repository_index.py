@@ -68,10 +68,8 @@ def update_history(
     """Returns a copy of a history that is updated to end at a commit.
 
     Only new commits are read, and those whose date has changed: dates depend on the whole history. ``checkpoint``
-    is called with the history so far, about once a minute.
-
-    Raises:
-        ValueError: An object of the repository is damaged, or objects of all commits are missing.
+    is called with the history so far, about once a minute. Raises ValueError if an object of the repository is damaged,
+    or objects of all commits are missing.
     """
     history = History(git, commit, None, limits.reading())
     merges = set() if limits.merges else {dated.id for dated in history.dated if dated.is_merge}
@@ -148,11 +146,7 @@ def write_snapshot(file: Path, snapshot: Snapshot) -> None:
 
 
 def read_snapshot(file: Path, current: Header | None = None) -> Snapshot | None:
-    """The stored index; None if there is none, or it has the header ``current``.
-
-    Raises:
-        DamagedSnapshotError: The file is damaged.
-    """
+    """The stored index; None if there is none, or it has the header ``current``. Raises ``DamagedSnapshotError``."""
     if not file.exists():
         return None
     try:
@@ -291,10 +285,8 @@ class RepositoryIndex:
 
         The revision is resolved once, at the start. Commits with missing objects are tried again at each update.
         ``wait`` says whether to wait for another process that updates the index; otherwise the last complete state is
-        used, if there is one.
-
-        Raises:
-            ValueError: The revision names no commit, the objects of all commits are missing, or one is damaged.
+        used, if there is one. Raises ValueError if the revision names no commit, the objects of all commits are
+        missing, or one is damaged.
         """
         update = self._update(wait)
         if self._is_checked or self.ranker.is_of(self.history):

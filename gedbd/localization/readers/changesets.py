@@ -45,13 +45,9 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
     paths separated by ``;``. Dates without a time zone are in UTC. Links to inducing files and hunks exist if the
     data names files, see ``gedbd.localization.repository.inducing``.
 
-    Args:
-        path: The folder.
-        name: Short name; ``None`` takes it from the path.
-        max_diff_chars: Maximum length of the diff of a commit, file or hunk, in characters.
-
-    Raises:
-        ValueError: A file is missing or damaged, or a row is malformed; names file and row.
+    ``path`` is the folder, ``name`` a short name (``None`` takes it from the path), ``max_diff_chars`` the maximum
+    length of the diff of a commit, file or hunk, in characters. Raises ValueError, which names file and row, if a file
+    is missing or damaged, or a row is malformed.
     """
     folder = Path(path).expanduser()
     title = name or corpus_name(folder.resolve())

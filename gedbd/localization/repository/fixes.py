@@ -66,14 +66,9 @@ class MessageFixes:
     A commit that reverts another, a merge unless ``merges``, and a commit made more than a day before the report are
     not fixes. A fix that is reverted later stays one.
 
-    Args:
-        report_ids: N ids.
-        created_at: ``(N,)`` UTC; ``NaT`` where the date is unknown.
-        patterns: Regular expressions, each with a group ``ids`` that holds one or more ids; case-insensitive.
-        merges: Whether merges count too.
-
-    Raises:
-        ValueError: A pattern cannot be read or has no group ``ids``.
+    There are N ``report_ids``, and ``(N,)`` dates ``created_at`` in UTC, ``NaT`` where one is unknown. ``patterns`` are
+    regular expressions, case-insensitive, each with a group ``ids`` that holds one or more ids. Raises ValueError if a
+    pattern cannot be read or has no such group.
     """
 
     def __init__(
@@ -216,9 +211,8 @@ def find_fixed_paths(
     ``table`` has the columns ``bug_id`` and ``path`` of text, the latter empty without a file; None for no table. Rows
     of reports that are not among ``ids``, or that have a commit in ``fixes``, do not count.
 
-    Returns:
-        The ascending paths of each such report with at least one file in the history, by row, or None if the table
-        names no file; and warnings that count the names that match no file, or several files, of the history.
+    Returns the ascending paths of each such report with at least one file in the history, by row, or None if the table
+    names no file; and warnings that count the names that match no file, or several files, of the history.
     """
     if table is None or not (table["path"] != "").any():
         return None, ()
@@ -248,8 +242,8 @@ def date_by_base_commit(
     commit is not in the history are left out: a data set such as SWE-bench has reports of several projects. Raises
     ValueError if the history has no base commit of any report.
 
-    Returns:
-        The reports in chronological order; ``(N,)`` their new rows, -1 where left out; and a warning that counts these.
+    Returns the reports in chronological order; ``(N,)`` their new rows, -1 where left out; and a warning that counts
+    these.
     """
     named = reports.fixes[reports.fixes["base_commit"] != ""].drop_duplicates("bug_id")
     if named.empty:

@@ -55,17 +55,10 @@ class MissingObjectError(ValueError):
 
 
 class Git:
-    """A repository.
+    """A repository: a work tree, a folder in it, or a bare repository; ``folder`` is that of its objects.
 
-    Args:
-        path: A work tree, a folder in it, or a bare repository.
-
-    Attributes:
-        folder: The folder of the objects, such as ``.git``.
-
-    Raises:
-        ValueError: Git is missing or too old; the path is not a repository, belongs to another user, or is a shallow
-            clone.
+    Raises ValueError if Git is missing or too old, or the path is not a repository, belongs to another user, or is a
+    shallow clone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -111,16 +104,10 @@ class Git:
     ) -> Iterator[IO[bytes]]:
         """Stream the output of a command, which ends with the context.
 
-        Args:
-            *arguments: The command and its options.
-            lines: Lines of the standard input.
-            end: The line ending of the input.
-            index: An index file; None for that of the repository.
-            seconds: Time after which the command is stopped; None for no limit.
-
-        Raises:
-            ValueError: The command failed; raised at the end of the context, where the output must have been read or
-                closed. ``MissingObjectError`` if an object is missing.
+        ``lines`` are those of the standard input, without their ending ``end``; ``index`` is an index file, None for
+        that of the repository; after ``seconds`` the command is stopped. Raises ValueError if the command failed, at
+        the end of the context, where the output must have been read or closed; ``MissingObjectError`` if an object is
+        missing.
         """
         # Files, because a full pipe of input or error messages would block.
         with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as messages:

@@ -290,14 +290,9 @@ def find_inducing(
 ) -> tuple[dict[str, Links], tuple[str, ...]]:
     """Links from fixed reports to the changes that introduced their bugs, by granularity, and warnings.
 
-    Args:
-        git: The repository.
-        fixes: The fixes.
-        created_at: ``(N,)`` UTC dates of the reports; a missing date (``NaT``) counts as right before the fix.
-        tables: The history.
-        suffixes: Suffixes of source files, such as ``.java``; None for all text files.
-        cache_dir: Folder of the cache; None for no cache.
-        options: Other options that the hunks depend on, for the key of the cache.
+    ``created_at (N,)`` are the UTC dates of the reports; a missing date (``NaT``) counts as right before the fix.
+    ``suffixes`` are those of source files, such as ``.java``; None for all text files. ``cache_dir`` is None for no
+    cache; ``options`` are others that the hunks depend on, for its key.
     """
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)

@@ -21,13 +21,9 @@ class RowCache(CacheFile):
     The end of the context stores the last values and closes the file. A damaged file is deleted, and
     ``was_damaged`` is set.
 
-    Args:
-        folder: The folder of the file, created if missing.
-        name: The name of the file, without its suffix, and of its table.
-        settings: What the values depend on beside the id; a JSON value.
-
-    Raises:
-        ValueError: The folder cannot be used; ``StoreUnavailable`` if the file cannot.
+    ``folder`` is created if missing; ``name`` is that of the file, without its suffix, and of its table; ``settings``
+    is what the values depend on beside the id, a JSON value. Raises ValueError if the folder cannot be used,
+    ``StoreUnavailable`` if the file cannot.
     """
 
     def __init__(self, folder: str | Path, name: str, settings: object) -> None:

@@ -204,10 +204,8 @@ class BestPart(Scorer):
     For commits by their hunks, nest it: ``BestPart(BestPart(scorer, hunks, "file"), files, "commit")``. A document
     without a part scores 1 below the lowest score of all parts.
 
-    Args:
-        scorer: Scorer of the parts, fitted to them. Parts of relevant documents count as relevant.
-        parts: The table of the parts, such as ``ChangeCorpus.hunks.table``.
-        parent: The column with the row of each part's document.
+    ``scorer`` is fitted to the table ``parts``, such as ``ChangeCorpus.hunks.table``, where those of relevant documents
+    count as relevant; ``parent`` is the column with the row of each part's document.
     """
 
     def __init__(self, scorer: Scorer, parts: pd.DataFrame, parent: Literal["file", "commit"]) -> None:

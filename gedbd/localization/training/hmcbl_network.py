@@ -84,10 +84,8 @@ class CandidateLinks(nn.Module):
     All inducing commits of a report are positives, at any granularity of training. Commits after the report are neither
     positives nor negatives: the fix, which resembles the inducing commit, is among them.
 
-    Args:
-        num_before: ``(R,)`` number of commits before each report; commits are in chronological order.
-        pairs: ``(2, L)`` rows of reports and of their inducing commits.
-        num_commits: Number C of commits.
+    ``num_before (R,)`` are the numbers of commits before each report, with commits in chronological order; ``pairs
+    (2, L)`` are rows of reports and of their inducing commits.
     """
 
     num_before: Tensor
@@ -135,13 +133,9 @@ def pair_loss(
     """The loss of the feature level or of the model level, a scalar.
 
     InfoNCE with one negative, from reports to changes and optionally from changes to reports; the mean of both. Vectors
-    are compared by cosine, tokens by late interaction, see ``max_sim``.
-
-    Args:
-        reports: ``(2B, D)`` vectors or the tokens of the reports of B pairs, then of the negatives.
-        changes: Likewise for changes.
-        temperature: Divisor of the cosines, or of their sums.
-        both_directions: Whether to include the direction from changes to reports.
+    are compared by cosine, tokens by late interaction, see ``max_sim``; ``temperature`` divides the cosines or their
+    sums. ``reports`` are ``(2B, D)`` vectors or the tokens of the reports of B pairs, then of the negatives, and
+    ``changes`` likewise.
     """
     loss: Callable[..., Tensor] = _token_losses if isinstance(reports, TokenFeatures) else info_nce
     report, other_report = reports.chunk(2)
@@ -201,9 +195,7 @@ class HmcblNetwork(nn.Module):
     """Hierarchical momentum contrast of reports and changes.
 
     Source: a talk on "Pre-training Code Representation with Semantic Flow Graph for Effective Bug Localization", 2023.
-
-    Raises:
-        ValueError: If the feature level compares features of different sizes.
+    Raises ValueError if the feature level compares features of different sizes.
     """
 
     def __init__(self, report_side: Side, change_side: Side, settings: HmcblSettings, links: CandidateLinks) -> None:

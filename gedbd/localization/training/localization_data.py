@@ -141,10 +141,8 @@ class InducingPairs:
     At the granularities of files and hunks, one of the inducing files or hunks of the commit is drawn each time; one of
     all its files or hunks if the data names none.
 
-    ``hard`` is the share of negative changes from commits that change a file of the positive commit.
-
-    Raises:
-        ValueError: If no report has an earlier inducing commit, or a pair has no negative.
+    ``hard`` is the share of negative changes from commits that change a file of the positive commit. Raises ValueError
+    if no report has an earlier inducing commit, or a pair has no negative.
     """
 
     def __init__(
@@ -324,12 +322,8 @@ class PairKeys(KeySampler[BatchRows]):
     The processes share the pairs of a batch: the first of 2 processes has the first half. If the pairs divide evenly,
     the batches are those of one process with twice the batch size; otherwise pairs are repeated to share them evenly.
 
-    Args:
-        count: Number of pairs.
-        batch_size: Largest number of pairs of a process in a batch.
-        seed: Seed of the order, with the epoch; None keeps the order, for validation.
-        rank: Number of this process.
-        world_size: Number of processes.
+    ``count`` pairs are in batches of at most ``batch_size`` a process. The order depends on ``seed`` and the epoch;
+    None keeps the order, for validation.
     """
 
     def __init__(self, count: int, batch_size: int, seed: int | None, rank: int = 0, world_size: int = 1) -> None:
@@ -365,10 +359,8 @@ class LocalizationDataModule(pl.LightningDataModule):
     again with the best weights.
 
     ``changes`` are those of the granularity, ``training`` rows of the first half's reports with earlier inducing
-    commits, of which ``val_share`` is for validation; ``batch_size`` counts the pairs of a process.
-
-    Raises:
-        ValueError: If an option is out of range, or a split has too few reports.
+    commits, of which ``val_share`` is for validation; ``batch_size`` counts the pairs of a process. Raises ValueError
+    if an option is out of range, or a split has too few reports.
     """
 
     def __init__(

@@ -197,11 +197,9 @@ def known_table(measured: Sequence[MeasuredMethod], counts: np.ndarray, baseline
     """Metrics on reports whose inducing change is known from an earlier bug, and on all other reports.
 
     A ranker can memorise changes that introduced many bugs, such as the import of a project, but only for the former.
-    ``counts (Q,)`` is the maximum number of known earlier bugs over the inducing changes of each query.
-
-    Returns:
-        ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of
-        their intervals and the difference from the baseline on the same queries.
+    ``counts (Q,)`` is the maximum number of known earlier bugs over the inducing changes of each query. Columns are
+    ``inducing_change`` (``known`` or ``new``), ``queries``, ``method``, and ``mrr`` and ``rr@10`` with the ends of
+    their intervals and the difference from the baseline on the same queries.
     """
     reference = next(method for method in measured if method.method == baseline).values
     rows = []

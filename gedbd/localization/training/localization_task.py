@@ -53,6 +53,8 @@ VALIDATION = "val/mrr"
 class LocalizationTask:
     """Ranking of the changes that introduced the bug of a report, see ``gedbd.experiments.training_task.Task``.
 
+    Raises ValueError if an option is invalid.
+
     Args:
         scorers: Functions that return an unfitted scorer, by id.
         compared: Options of the compared methods.
@@ -64,9 +66,6 @@ class LocalizationTask:
         val_share: Share of the first half, the latest reports, for validation.
         published: Whether to write the paper's numbers beside the measured ones.
         epochs: Unused; the configuration reads the default of ``trainer.max_epochs`` from it.
-
-    Raises:
-        ValueError: If an option is invalid.
     """
 
     unread_without: ClassVar[Mapping[str, frozenset[str]]] = {

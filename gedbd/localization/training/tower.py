@@ -140,11 +140,7 @@ class TokenFeatures(NamedTuple):
 
 
 class Tower(nn.Module):
-    """Encoder and projector of one side.
-
-    Raises:
-        ValueError: If the encoder has fewer than ``num_layers`` layers.
-    """
+    """Encoder and projector of one side; raises ValueError if the encoder has fewer than ``num_layers`` layers."""
 
     def __init__(self, side: Side, settings: HmcblSettings) -> None:
         super().__init__()
