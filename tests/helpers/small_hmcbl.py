@@ -15,7 +15,7 @@ from gedbd.experiments.optimizers import constant
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.readers.changesets import read_localization
-from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs, Side, untrained_side
+from gedbd.localization.training.change_inputs import Side, change_inputs, report_inputs, untrained_side
 from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import CandidateLinks
 from gedbd.localization.training.localization_data import LocalizationDataModule, find_halves
@@ -39,10 +39,10 @@ def make_side(corpus: ChangeCorpus, limits: InputLimits, hidden: int = 16, dropo
 
 def make_data(corpus: ChangeCorpus, reports: Side, changes: Side, batch_size: int) -> LocalizationDataModule:
     """Twelve pairs for training and two for validation, which two processes share evenly."""
-    report_inputs = ReportInputs(reports, corpus.reports.reports)
-    change_inputs = ChangeInputs(changes, corpus.hunks.table)
+    report_rows = report_inputs(reports, corpus.reports.reports)
+    change_rows = change_inputs(changes, corpus.hunks.table)
     training = find_halves(corpus).train
-    return LocalizationDataModule(corpus, report_inputs, change_inputs, "hunk", training[1:], 0.15, batch_size, 0, 10)
+    return LocalizationDataModule(corpus, report_rows, change_rows, "hunk", training[1:], 0.15, batch_size, 0, 10)
 
 
 def sgd(encoders: list[nn.Parameter], projectors: list[nn.Parameter]) -> SGD:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from math import fsum
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -92,20 +93,11 @@ class SharedWords:
     """Finds lower-case words in many texts, with a cache of identifiers."""
 
     def __init__(self, words: Container[str]) -> None:
-        self._words = words
-        self._cache: dict[str, list[WordSpan]] = {}
+        self._shared = cache(lambda name: [word for word in _identifier_words(name) if word.word in words])
 
     def __call__(self, text: str) -> list[WordSpan]:
         """The ``word_spans`` of a text whose words are among ``words``."""
-        shared: list[WordSpan] = []
-        for match in WORD.finditer(text):
-            words = self._cache.get(match[0])
-            if words is None:
-                words = [word for word in _identifier_words(match[0]) if word.word in self._words]
-                self._cache[match[0]] = words
-            first = match.start()
-            shared += [WordSpan(word.word, first + word.start, first + word.end) for word in words]
-        return shared
+        return [_moved(word, match.start()) for match in WORD.finditer(text) for word in self._shared(match[0])]
 
 
 def _match(
@@ -163,14 +155,18 @@ def word_spans(text: str) -> Iterator[WordSpan]:
     """
     for match in WORD.finditer(text):
         for word in _identifier_words(match[0]):
-            yield WordSpan(word.word, match.start() + word.start, match.start() + word.end)
+            yield _moved(word, match.start())
+
+
+def _moved(word: WordSpan, offset: int) -> WordSpan:
+    return WordSpan(word.word, word.start + offset, word.end + offset)
 
 
 def _identifier_words(identifier: str) -> list[WordSpan]:
     """The words of an identifier: itself, then its parts."""
     if CJK_RUN.search(identifier):
         return [
-            WordSpan(word.word, piece.start() + word.start, piece.start() + word.end)
+            _moved(word, piece.start())
             for piece in RUN_OR_WORD.finditer(identifier)
             for word in (_run_words(piece[0]) if piece[1] else _identifier_words(piece[0]))
         ]

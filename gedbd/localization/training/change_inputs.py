@@ -1,7 +1,7 @@
 """Reports and changes as inputs of the two encoders."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -131,62 +131,41 @@ def report_or_change(
     return Texts([str(text)[:MAX_CHARACTERS] for text in joined])
 
 
-class Inputs(ABC):
-    """Inputs by row, computed at first use."""
+class Inputs:
+    """Inputs by row, made at first use."""
 
-    def __init__(self, side: Side, count: int) -> None:
-        self.side = side
-        self._inputs: list[CodeInput | None] = [None] * count
+    def __init__(self, count: int, make: Callable[[int], CodeInput]) -> None:
+        self._count = count
+        self._make = cache(make)
 
     def __len__(self) -> int:
-        return len(self._inputs)
+        return self._count
 
     def __getitem__(self, row: int) -> CodeInput:
-        input_ = self._inputs[row]
-        if input_ is None:
-            input_ = self.make(row)
-            self._inputs[row] = input_
-        return input_
-
-    @abstractmethod
-    def make(self, row: int) -> CodeInput:
-        """The input of a row."""
+        return self._make(row)
 
 
-class ReportInputs(Inputs):
-    """``title`` and ``description`` of R reports, read as a comment."""
-
-    def __init__(self, side: Side, reports: pd.DataFrame) -> None:
-        super().__init__(side, len(reports))
-        self.texts = (reports["title"].str.strip() + "\n" + reports["description"].str.strip()).str.strip().tolist()
-
-    def make(self, row: int) -> CodeInput:
-        """A report as a comment without code."""
-        return self.side.input(self.texts[row], "")
+def report_inputs(side: Side, reports: pd.DataFrame) -> Inputs:
+    """``title`` and ``description`` of R reports, read as a comment without code."""
+    texts = (reports["title"].str.strip() + "\n" + reports["description"].str.strip()).str.strip().tolist()
+    return Inputs(len(texts), lambda row: side.input(texts[row], ""))
 
 
-class ChangeInputs(Inputs):
+def change_inputs(side: Side, changes: pd.DataFrame, form: Form = "ARCL", message: bool = True) -> Inputs:
     """Changes: the first line of the message and the changed paths as the comment, and the diff as the code."""
+    rows = list(zip(changes["title"], changes["paths"], changes["diff"], strict=True))
+    max_characters = CHARACTERS_PER_TOKEN * side.limits.code_tokens
 
-    def __init__(self, side: Side, changes: pd.DataFrame, form: Form = "ARCL", message: bool = True) -> None:
-        super().__init__(side, len(changes))
-        self.form: Form = form
-        self.message = message
-        self.titles = changes["title"].tolist()
-        self.paths = changes["paths"].tolist()
-        self.diffs = changes["diff"].tolist()
-
-    def make(self, row: int) -> CodeInput:
-        """A change as a comment with code."""
-        limits = self.side.limits
-        paths = self.paths[row]
-        comment = f"{paths}\n{self.titles[row]}" if self.message else paths
-        if self.message and "\n" in paths:
+    def make(row: int) -> CodeInput:
+        title, paths, diff = rows[row]
+        comment = f"{paths}\n{title}" if message else paths
+        if message and "\n" in paths:
             # The many paths of a commit would displace its message.
-            comment = f"{self.titles[row]}\n{paths}"
-        max_characters = CHARACTERS_PER_TOKEN * limits.code_tokens
-        change = read_change(self.diffs[row], self.form, max_characters, paths.endswith(".java"), self.side.graph_rules)
-        return self.side.input(comment, change.text, change.graph)
+            comment = f"{title}\n{paths}"
+        change = read_change(diff, form, max_characters, paths.endswith(".java"), side.graph_rules)
+        return side.input(comment, change.text, change.graph)
+
+    return Inputs(len(rows), make)
 
 
 class Line(NamedTuple):

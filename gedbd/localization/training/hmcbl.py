@@ -23,12 +23,12 @@ from gedbd.localization.change_ranking.late_interaction import MaxSim
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder
 from gedbd.localization.code_encoder.code_inputs import InputLimits
 from gedbd.localization.training.change_inputs import (
-    ChangeInputs,
     Form,
     Inputs,
-    ReportInputs,
     Side,
+    change_inputs,
     code_side,
+    report_inputs,
     text_side,
     untrained_side,
 )
@@ -258,8 +258,8 @@ def build_hmcbl(
     of range, or the inputs exceed the positions of an encoder.
     """
     sides = _sides(options, cfg.encoder, corpus, halves)
-    reports = ReportInputs(sides[0], reports_of(corpus).reports)
-    changes = ChangeInputs(sides[1], corpus.changes(options.granularity).table, options.form, options.message)
+    reports = report_inputs(sides[0], reports_of(corpus).reports)
+    changes = change_inputs(sides[1], corpus.changes(options.granularity).table, options.form, options.message)
     sampling = (val_share, cfg.batch_size, cfg.seed, options.val_candidates, options.hard)
     data = LocalizationDataModule(corpus, reports, changes, options.granularity, halves.train, *sampling)
     # The weights of the projectors must depend on the seed alone.

@@ -18,7 +18,7 @@ from gedbd.experiments.training_task import batch_loader, process_of
 from gedbd.localization.change_ranking.change_training import reports_of
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.code_encoder.pretraining_data import BatchRows
-from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
+from gedbd.localization.training.change_inputs import Inputs
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, count_earlier
 
@@ -298,7 +298,7 @@ class PairBatch(NamedTuple):
 class PairDataset(Dataset[PairBatch]):
     """A data set of whole batches."""
 
-    def __init__(self, pairs: InducingPairs, reports: ReportInputs, changes: ChangeInputs) -> None:
+    def __init__(self, pairs: InducingPairs, reports: Inputs, changes: Inputs) -> None:
         self.pairs = pairs
         self.reports = reports
         self.changes = changes
@@ -366,8 +366,8 @@ class LocalizationDataModule(pl.LightningDataModule):
     def __init__(
         self,
         corpus: ChangeCorpus,
-        reports: ReportInputs,
-        changes: ChangeInputs,
+        reports: Inputs,
+        changes: Inputs,
         granularity: Granularity,
         training: np.ndarray,
         val_share: float = 0.2,

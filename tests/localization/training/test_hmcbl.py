@@ -15,7 +15,7 @@ from torch.optim import AdamW
 
 import gedbd
 from gedbd.localization.code_encoder.code_inputs import InputLimits
-from gedbd.localization.training.change_inputs import ChangeInputs, ReportInputs
+from gedbd.localization.training.change_inputs import change_inputs, report_inputs
 from gedbd.localization.training.hmcbl import HmcblSystem
 from gedbd.localization.training.hmcbl_network import EMPTY, CandidateLinks, HmcblNetwork
 from gedbd.localization.training.localization_data import LocalizationDataModule, find_halves, mean_reciprocal_rank
@@ -227,7 +227,7 @@ def test_negatives_of_random_links_are_those_of_a_loop(seed):
 def test_reports_find_the_change_that_induced_earlier_bugs_of_their_class(first_changes_corpus, epochs, lr, settings):
     corpus = first_changes_corpus
     sides = make_side(corpus, InputLimits(16, 1, 0)), make_side(corpus, InputLimits(16, 32, 16))
-    inputs = ReportInputs(sides[0], corpus.reports.reports), ChangeInputs(sides[1], corpus.hunks.table)
+    inputs = report_inputs(sides[0], corpus.reports.reports), change_inputs(sides[1], corpus.hunks.table)
     data = LocalizationDataModule(corpus, *inputs, "hunk", np.concatenate(find_halves(corpus)[:2]), 0.34, 6, 0, 20)
     system, _ = make_system(corpus, **settings)
     system.make_optimizer = lambda encoders, projectors: AdamW([*encoders, *projectors], lr=lr)
