@@ -32,6 +32,9 @@ class Owners(NamedTuple):
     total: int  # number of all lines, including those of unknown origin
 
 
+NO_OWNERS = Owners(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), 0)
+
+
 class FileLines:
     """The lines of one file, each as the row of the commit that it comes from.
 
@@ -75,21 +78,15 @@ class FileLines:
         return Owners(commits[is_known], lines[is_known], len(self.lines))
 
 
-class _KnownLines(NamedTuple):
-    """The lines of a file after its first changes; immutable, so that threads may share them."""
-
-    num_changes: int
-    lines: FileLines
-    owners: Owners
-
-
 class ChangeIndex:
     """Lookup tables of a history, each built at first use."""
 
     def __init__(self, table: ChangeTable) -> None:
         self.table = table
         self.path_vocabulary = Vocabulary()
-        self._known: dict[int, _KnownLines] = {}
+        # For a path, a number of its first changes, and lines and owners after them; never changed in place, so that
+        # threads may share them.
+        self._known: dict[int, tuple[int, FileLines, Owners]] = {}
 
     def num_rows(self, num_commits: int) -> int:
         """Number of file rows of the first commits."""
@@ -178,19 +175,15 @@ class ChangeIndex:
 
     def owners(self, path: int, num_changes: int) -> Owners:
         """The commits that a file's lines come from after its first changes, in the order of ``rows_of_path``."""
-        last = self._known.get(path)
-        if last is not None and last.num_changes == num_changes:
-            return last.owners
-        first = 0
-        lines = FileLines()
+        first, known, owners = self._known.get(path, (0, FileLines(), NO_OWNERS))
+        if first == num_changes:
+            return owners
         # Queries mostly come in chronological order: continue from the last one.
-        if last is not None and last.num_changes < num_changes:
-            first = last.num_changes
-            lines = copy(last.lines)
+        first, lines = (first, copy(known)) if first < num_changes else (0, FileLines())
         for row in self.rows_of_path[path][first:num_changes].tolist():
             lines = self._changed(lines, row, 0)
         owners = lines.owners
-        self._known[path] = _KnownLines(num_changes, lines, owners)
+        self._known[path] = num_changes, lines, owners
         return owners
 
     def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:

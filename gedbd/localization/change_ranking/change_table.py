@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ class ChangeTable:
             row_path=new_number[later.row_path],
             row_old_path=new_number[later.row_old_path],  # -1 stays -1
         )
-        columns = {}
+        columns: dict[str, Any] = {}
         for name in COLUMNS:
             first, second = getattr(self, name), getattr(renumbered, name)
             is_ragged = isinstance(first, RaggedArray)
@@ -78,7 +78,7 @@ class ChangeTable:
         used = used[np.argsort(first, kind="stable")]
         new_number = np.full(len(self.paths) + 1, -1, dtype=np.int64)
         new_number[used] = np.arange(len(used))
-        columns = {}
+        columns: dict[str, Any] = {}
         for name in COLUMNS:
             column = getattr(self, name)
             kept = file_rows if name.startswith("row_") else commits

@@ -172,13 +172,6 @@ def stored_name(git: Git, revision: str, path: str) -> bytes:
     return names[0]
 
 
-class Block(NamedTuple):
-    """Neighbouring changed lines of a hunk: removed lines with numbers in the old file (from 1), and added lines."""
-
-    removed: list[tuple[int, str]]
-    added: list[str]
-
-
 def is_source(change: FileChange, suffixes: Sequence[str] | None) -> bool:
     """Whether a text file has a suffix such as ``.java``, before the change if it existed; None allows any suffix."""
     if change.is_binary or change.is_submodule:
@@ -203,35 +196,39 @@ def _removed_without_formatting(hunk: Hunk) -> Iterator[int]:
     white space from an added line of its hunk, such as an indented line.
     """
     blocks = [
-        block
-        for block in changed_blocks(hunk)
-        if _squeezed("".join(text for _, text in block.removed)) != _squeezed("".join(block.added))
+        (removed, added)
+        for removed, added in changed_blocks(hunk)
+        if _squeezed("".join(text for _, text in removed)) != _squeezed("".join(added))
     ]
-    added = Counter(_squeezed(text) for block in blocks for text in block.added)
-    for number, text in (line for block in blocks for line in block.removed):
+    added = Counter(_squeezed(text) for _, added_lines in blocks for text in added_lines)
+    for number, text in (line for removed, _ in blocks for line in removed):
         if added[_squeezed(text)]:
             added[_squeezed(text)] -= 1  # one added line accounts for one removed line
         else:
             yield number
 
 
-def changed_blocks(hunk: Hunk) -> Iterator[Block]:
-    """Yields the blocks of a hunk: the hunk ``-a +b  c -d`` from line 7 on has ``(7, a), b`` and ``(9, d)``."""
-    block = Block([], [])
+def changed_blocks(hunk: Hunk) -> Iterator[tuple[list[tuple[int, str]], list[str]]]:
+    """Runs of changed lines: those removed, with their numbers in the old file, and those added.
+
+    The hunk ``-a +b  c -d`` from line 7 on has ``(7, a), b`` and ``(9, d)``.
+    """
+    removed: list[tuple[int, str]] = []
+    added: list[str] = []
     number = hunk.old_start
     for line in hunk.lines:
         sign = line[:1]
         if sign == "+":
-            block.added.append(line[1:])
+            added.append(line[1:])
             continue
         if sign == "-":
-            block.removed.append((number, line[1:]))
-        elif block.removed or block.added:
-            yield block
-            block = Block([], [])
+            removed.append((number, line[1:]))
+        elif removed or added:
+            yield removed, added
+            removed, added = [], []
         number += 1
-    if block.removed or block.added:
-        yield block
+    if removed or added:
+        yield removed, added
 
 
 def _squeezed(text: str) -> str:
