@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus, Granularity
+from gedbd.corpora.relevance import Links
 from gedbd.io.console import track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, commit_table, softmax
@@ -138,30 +139,24 @@ def fixes_of(corpus: ChangeCorpus) -> dict[int, KnownFix]:
     only fixes known before it, never reads its own. Raises ValueError if the corpus has no reports, or no links to
     fixing and inducing commits.
     """
-    table, fixing, _ = _links(corpus)
+    fixing, _ = _links(corpus)
+    table = reports_of(corpus).reports[["title", "description", "created_at"]]
     ids = np.array(corpus.commits.table["id"])
     dates = corpus.commits.table["created_at"]
-    return {
-        row: KnownFix(
-            title=table["title"].iloc[row],
-            description=table["description"].iloc[row],
-            known_at=max(dates.iloc[commits].max(), table["created_at"].iloc[row]),  # the latter may be missing
-            fixing=tuple(ids[commits]),
-        )
-        for row, commits in fixing.items()
-    }
+    fixes = {}
+    for row in fixing.table["query"].unique().tolist():
+        commits = fixing.relevant(row)
+        title, description, created_at = table.iloc[row]
+        known_at = max(dates.iloc[commits].max(), created_at)  # the latter may be missing
+        fixes[row] = KnownFix(title, description, known_at, tuple(ids[commits]))
+    return fixes
 
 
-def _links(corpus: ChangeCorpus) -> tuple[pd.DataFrame, dict[int, np.ndarray], dict[int, np.ndarray]]:
-    """The table of reports, and rows of fixing and inducing commits by report."""
+def _links(corpus: ChangeCorpus) -> tuple[Links, Links]:
+    """The links from reports to fixing and to inducing commits."""
     if corpus.reports is None or corpus.fixing is None or "commit" not in corpus.inducing:
         raise ValueError(f"{corpus.name}: a ranker of changes needs reports with links to fixing and inducing commits")
-    by_row = []
-    for links in (corpus.fixing, corpus.inducing["commit"]):
-        by_report = links.table.groupby("query")["document"]
-        rows = links.table["query"].unique().tolist()
-        by_row.append({row: np.unique(by_report.get_group(row).to_numpy(dtype=np.int64)) for row in rows})
-    return corpus.reports.documents.table, by_row[0], by_row[1]
+    return corpus.fixing, corpus.inducing["commit"]
 
 
 class Replay:
@@ -207,21 +202,23 @@ class Replay:
         Reports without an earlier inducing commit train the model of files alone. Raises ValueError if the corpus has
         no reports, or no links to fixing and inducing commits.
         """
-        table, fixing, inducing = _links(self.corpus)
+        fixing, inducing = _links(self.corpus)
+        reported_at = reports_of(self.corpus).reports["created_at"]
         known_at: dict[int, pd.Timestamp] = {}  # when each commit was first known to have introduced a bug
         for row, fix in fixes_of(self.corpus).items():
-            for commit in inducing.get(row, NOTHING).tolist():
+            for commit in inducing.relevant(row).tolist():
                 known_at[commit] = min(known_at.get(commit, fix.known_at), fix.known_at)
         if sources is None:
-            sources = {row: fixed_sources(self.history, commits) for row, commits in fixing.items()}
+            fixed_rows = fixing.table["query"].unique().tolist()
+            sources = {row: fixed_sources(self.history, fixing.relevant(row)) for row in fixed_rows}
         fixed_rows = [row for row in rows if row in sources]
         is_short = len(fixed_rows) < MIN_PROGRESS_REPORTS
         examples = {}
         for row in track(fixed_rows, "features of reports", transient=True, disable=is_short):
             features = self.features(row)
             fixed = existing_paths(self.history, sources[row], features.num_commits)
-            commits = inducing.get(row, NOTHING)
-            created_at = table["created_at"].iloc[row]
+            commits = inducing.relevant(row)
+            created_at = reported_at.iloc[row]
             dates = [known_at[commit] for commit in commits.tolist() if commit in known_at]
             is_new = pd.isna(created_at) or all(date >= created_at for date in dates)
             earlier = commits[commits < features.num_commits]

@@ -183,9 +183,8 @@ def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, 
     for row, paths in (corpus.fixed_paths or {}).items():
         named = np.array(sorted(number[path] for path in paths if path in number), dtype=np.int64)
         sources[row] = named[index.is_source[named] & ~index.is_test[named]]
-    by_report = corpus.fixing.table.groupby("query")["document"]
     for row in corpus.fixing.table["query"].unique().tolist():
-        sources[row] = fixed_sources(history, by_report.get_group(row).to_numpy(dtype=np.int64))
+        sources[row] = fixed_sources(history, corpus.fixing.relevant(row))
     return sources
 
 
