@@ -143,21 +143,6 @@ class LastStepValidation(Callback):
             trainer.should_stop = True
 
 
-class AtLeastOneBatch(Callback):
-    """Trains on one batch per epoch if the fraction ``trainer.limit_train_batches`` is less than one batch.
-
-    Lightning refuses such a fraction.
-    """
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Raises the limit before Lightning counts the batches."""
-        share = trainer.limit_train_batches
-        if isinstance(share, float) and share < 1:
-            data: Any = trainer.datamodule  # type: ignore[attr-defined]
-            if share * len(data.train_dataloader()) < 1:
-                trainer.limit_train_batches = 1
-
-
 class SameBatches(Callback):
     """Trains on the batches of the first epoch in every epoch: a test whether the model can overfit them."""
 

@@ -25,7 +25,6 @@ from rich.console import Console
 from gedbd.configuration.option_types import check_whole_evaluation
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.experiments.callbacks import (
-    AtLeastOneBatch,
     AveragedWeights,
     EpochProgressBar,
     EpochPruning,
@@ -204,7 +203,7 @@ def make_trainer(
     bars = [bar] if bar is not None and shows_progress else []
     trainer: pl.Trainer = instantiate(
         cfg.trainer,
-        callbacks=[AtLeastOneBatch(), FiniteValues(), TerminationHandler(), *callbacks, *bars],
+        callbacks=[FiniteValues(), TerminationHandler(), *callbacks, *bars],
         use_distributed_sampler=False,  # the batch samplers distribute batches over processes themselves
         enable_progress_bar=shows_progress,
         **options,

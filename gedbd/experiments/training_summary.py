@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
@@ -120,12 +119,12 @@ class TrainingTime(Callback):
         if self._is_timed or number < FIRST_TIMED:
             return
         if number == FIRST_TIMED:
-            self._started = _time_on(pl_module.device)
+            self._started = time.perf_counter()
             return
         self._reports += len(batch.n_id)
         if number == LAST_TIMED:
             self._is_timed = True
-            self._print(trainer, _time_on(pl_module.device) - self._started)
+            self._print(trainer, time.perf_counter() - self._started)
 
     def _print(self, trainer: pl.Trainer, seconds: float) -> None:
         """Prints the estimates from the duration of the timed steps."""
@@ -139,13 +138,6 @@ class TrainingTime(Callback):
             every = trainer.check_val_every_n_epoch or 1
             line += f"; the training {at_most} {duration(self._epochs * (epoch + validation / every))}"
         print_detail(self.console, line)
-
-
-def _time_on(device: torch.device) -> float:
-    """The time at which a device has finished its work."""
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    return time.perf_counter()
 
 
 def _num_reports(loader: Any) -> int:

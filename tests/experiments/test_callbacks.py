@@ -10,7 +10,6 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
 
 from gedbd.experiments.callbacks import (
-    AtLeastOneBatch,
     AveragedWeights,
     FiniteValues,
     LastStepValidation,
@@ -107,12 +106,6 @@ def test_a_training_that_ends_within_an_epoch_is_validated() -> None:
     module = Line()
     fit(module, [LastStepValidation()], 4, max_steps=3, max_epochs=2)
     assert (module.steps_run, len(module.validated)) == (3, 1)
-
-
-def test_a_small_share_of_the_batches_is_at_least_one() -> None:
-    module = Line()
-    fit(module, [AtLeastOneBatch()], 4, max_epochs=1, limit_train_batches=0.1)
-    assert module.steps_run == 1
 
 
 @pytest.mark.parametrize(("callbacks", "epochs"), [([], [0, 1, 2]), ([SameBatches()], [0, 0, 0])])
