@@ -34,8 +34,8 @@ demo: .venv/installed  ## train on the bundled corpus and show the results
 	$(BIN)/python -m gedbd.train experiment=demo
 
 # Needs a GPU, weights of the hub, and both corpora: gedbd download dataset=eclipse, gedbd download dataset=thunderbird
-paper: .venv/installed  ## train for the paper's tables and figures; again, it resumes (ARGS=)
-	$(BIN)/python -m gedbd train experiment=paper_tables hydra.sweep.dir=outputs/paper $(ARGS)
+paper: .venv/installed  ## train for the paper's tables and figures, or resume (ARGS=); DRY=1 says what it takes
+	$(BIN)/python $(if $(DRY),benchmarks/estimate.py,-m gedbd.train hydra.sweep.dir=outputs/paper) experiment=paper_tables $(ARGS)
 
 # Tests start many processes: bytecode is kept even where it is not wanted otherwise, for each to compile nothing again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest

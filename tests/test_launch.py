@@ -17,7 +17,7 @@ import gedbd.train
 from gedbd.configuration.options import run_dir, started
 
 ROOT = Path(gedbd.train.__file__).parents[1]
-PAGE = (ROOT / "docs" / "guides" / "large.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "gpu.md").read_text()
 SMALL = [
     "encoder=tiny",
     "graph=knn",

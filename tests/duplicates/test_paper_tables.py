@@ -147,8 +147,8 @@ def test_one_sweep_makes_all_tables_and_figures_of_the_paper_and_resumes(command
     for model, architecture in MODELS.items():  # the names of the hub's models are folders here
         save_small_model(tmp_path / model, architecture, positions=256)
     makefile = (Path(gedbd.train.__file__).parents[1] / "Makefile").read_text()
-    words = re.search(r"gedbd train (experiment=paper_tables .*) \$\(ARGS\)", makefile)[1].split()
-    words += ["encoder.max_tokens=16", "pairs.fill_to=150", "trainer.max_epochs=2", "trainer.accelerator=cpu"]
+    words = re.search(r"gedbd.train (.*?)\) (experiment=paper_tables) \$\(ARGS\)", makefile).groups()
+    words = [*words, "encoder.max_tokens=16", "pairs.fill_to=150", "trainer.max_epochs=2", "trainer.accelerator=cpu"]
     sweep = tmp_path / "outputs" / "paper"
     # Four of the sixteen runs: a sweep that ended early.
     command(gedbd.train, tmp_path, *words, "encoder=bert")

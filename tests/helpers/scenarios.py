@@ -153,7 +153,7 @@ SCENARIOS = {
     "docs/guides/wandb.md": Scenario(
         options={"gedbd train": SHORT, "gedbd dashboard project=gedbd": "out=dashboard.json"},
     ),
-    "docs/guides/large.md": Scenario(
+    "docs/guides/gpu.md": Scenario(
         options={"torchrun": SHORT_DDP},
     ),
     "docs/guides/screenshots.md": Scenario(
@@ -194,6 +194,7 @@ SCENARIOS |= {
 NOT_RUN = {
     "sets up an environment, which the tests run in": (
         "make install",
+        "make paper DRY=1",
         "make install && source .venv/bin/activate",
         ". .venv/bin/activate",
         "pip install dist/gedbd-*.whl",
@@ -226,6 +227,9 @@ NOT_RUN = {
     "needs the network: downloads an encoder, which the second line trains": (
         "python benchmarks/mpnet.py mpnet",
         "gedbd train dataset=csv dataset.path=bugs.csv encoder=mpnet encoder.model=mpnet",
+    ),
+    "needs a GPU, weights and both corpora; a test runs this sweep with tiny encoders and made-up reports": (
+        'make paper ARGS="matmul_precision=high"',
     ),
     "needs Docker": (
         "docker build -t gedbd .",
