@@ -109,7 +109,7 @@ class TrainingTime(Callback):
         steps = -(-int(trainer.num_training_batches) // trainer.accumulate_grad_batches)
         self._epochs = (trainer.estimated_stepping_batches - trainer.global_step) / steps
         devices = f" on each of {trainer.world_size} devices" if trainer.world_size > 1 else ""
-        print_detail(self.console, f"{self.about}; {steps:,} steps an epoch{devices}")
+        print_detail(self.console, f"{self.about}; {steps:,} step{'' if steps == 1 else 's'} an epoch{devices}")
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int

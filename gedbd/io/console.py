@@ -398,20 +398,13 @@ def _progress(
     class AnnouncedProgress(Progress):
         """A progress display that announces its tasks."""
 
-        def add_task(
-            self,
-            description: str,
-            start: bool = True,
-            total: float | None = 100.0,
-            completed: int = 0,
-            visible: bool = True,
-            **fields: Any,
-        ) -> "TaskID":
+        def add_task(self, description: str, *arguments: Any, **options: Any) -> "TaskID":
+            total = options.get("total", 100.0)
             if not disable and total is None:
                 announce(f"{description} ...")
-            elif not disable and total is not None and total >= min_announced:
+            elif not disable and total >= min_announced:
                 announce(f"{description}: {total:,.0f} {unit} ...")
-            return super().add_task(description, start, total, completed, visible, **fields)
+            return super().add_task(description, *arguments, **options)
 
     description = TextColumn("{task.description}", markup=False)
     console = Console()
