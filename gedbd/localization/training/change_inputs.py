@@ -56,11 +56,6 @@ class Side(NamedTuple):
         parts = TEXT_ALONE if graph is None else self.parts
         return make_input(self.tokenizer, code, comment, graph, self.limits, parts)
 
-    @property
-    def graph_rules(self) -> GraphRules | None:
-        """Rules of its flow graphs, or None."""
-        return self.parts.rules if self.parts is not None and self.parts.nodes else None
-
 
 def code_side(folder: str | Path, limits: InputLimits, graph: bool = True) -> Side:
     """The encoder of code in the ``encoder`` folder of a run of ``task=pretraining``, with other limits of the inputs.
@@ -155,6 +150,7 @@ def change_inputs(side: Side, changes: pd.DataFrame, form: Form = "ARCL", messag
     """Changes: the first line of the message and the changed paths as the comment, and the diff as the code."""
     rows = list(zip(changes["title"], changes["paths"], changes["diff"], strict=True))
     max_characters = CHARACTERS_PER_TOKEN * side.limits.code_tokens
+    rules = side.parts.rules if side.parts is not None and side.parts.nodes else None
 
     def make(row: int) -> CodeInput:
         title, paths, diff = rows[row]
@@ -162,7 +158,7 @@ def change_inputs(side: Side, changes: pd.DataFrame, form: Form = "ARCL", messag
         if message and "\n" in paths:
             # The many paths of a commit would displace its message.
             comment = f"{title}\n{paths}"
-        change = read_change(diff, form, max_characters, paths.endswith(".java"), side.graph_rules)
+        change = read_change(diff, form, max_characters, paths.endswith(".java"), rules)
         return side.input(comment, change.text, change.graph)
 
     return Inputs(len(rows), make)

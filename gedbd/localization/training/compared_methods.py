@@ -41,14 +41,7 @@ class Age(Recency):
         return -super().scores(rows)
 
 
-class FixedScorer(Scorer):
-    """A scorer that learns nothing."""
-
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
-
-
-class EarlierBugs(FixedScorer):
+class EarlierBugs(Scorer):
     """Number of bugs known, at the time of the report, to come from a change; reads no content.
 
     A link from a report to an inducing change is known from ``made_at`` on, and never without a date.
@@ -71,7 +64,7 @@ class EarlierBugs(FixedScorer):
         return np.bincount(self.documents[is_known], minlength=self.num_documents).astype(np.float32)
 
 
-class NewestFirst(FixedScorer):
+class NewestFirst(Scorer):
     """Ranks documents by a fitted scorer, newer documents first among ties.
 
     A scorer of file names or stack traces gives all changes the same score if a report has none. With the oldest first,
@@ -256,7 +249,7 @@ class LearntOptions(ChangeTrainingOptions):
             raise ValueError("task.learnt: shuffled=true and hmcbl=true: the encoders have read the reports' own texts")
 
 
-class UnseenScores(FixedScorer):
+class UnseenScores(Scorer):
     """Scores of a fitted scorer; NaN for the queries ``trained_on (T,)``, whose scores are biased."""
 
     def __init__(self, scorer: Scorer, trained_on: np.ndarray) -> None:

@@ -42,6 +42,7 @@ class Level:
     inputs: ScorerInputs  # all reports and changes; the training pairs are the inducing changes of the first half
     task: EarlierDocuments  # the reports of the second half with their candidates, named by the granularity
     training: np.ndarray  # ``(T,)`` rows of the reports of the first half with an earlier inducing change
+    warnings: tuple[str, ...] = ()  # counts of what is left out
 
     def among(self, reports: np.ndarray, queries: np.ndarray) -> "Level":
         """The level with the training pairs of ``reports``, and ``queries`` of the first half as test reports."""
@@ -90,8 +91,8 @@ def num_before(corpus: ChangeCorpus, granularity: Granularity) -> np.ndarray:
     return count_earlier(changes["created_at"], reports_of(corpus).reports["created_at"])
 
 
-def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -> tuple[Level, tuple[str, ...]]:
-    """The ranking of changes of a granularity, and warnings.
+def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -> Level:
+    """The ranking of changes of a granularity.
 
     Raises ValueError if the corpus has no links of the granularity, or a half has none.
     """
@@ -111,8 +112,8 @@ def make_level(corpus: ChangeCorpus, halves: Halves, granularity: Granularity) -
     inputs = ScorerInputs(corpus.changes(granularity).table, reports_of(corpus).reports, train)
     task = EarlierDocuments(test, earlier[test], links, TOP_K, granularity)
     missing = len(halves.test) - len(test)
-    warnings = (f"test reports without an inducing {granularity} before them, left out there: {missing:,}",)
-    return Level(granularity, inputs, task, training), warnings if missing else ()
+    warning = f"test reports without an inducing {granularity} before them, left out there: {missing:,}"
+    return Level(granularity, inputs, task, training, (warning,) if missing else ())
 
 
 def _with_earlier(links: Links, num_earlier: np.ndarray) -> np.ndarray:

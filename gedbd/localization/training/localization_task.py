@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -120,7 +121,9 @@ class LocalizationTask:
                 raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
         corpus = read_changes(cfg.dataset)
         halves = find_halves(corpus)
-        levels = self._levels(corpus, halves, console)
+        levels = tuple(make_level(corpus, halves, granularity) for granularity in self.granularities)
+        for warning in (*corpus.warnings, *halves.warnings, *chain(*(level.warnings for level in levels))):
+            print_line(console, f"{corpus.name}: {warning}")
         if self.model is None:
             save_run(folder, cfg, corpus)
             with open_loggers(cfg, folder, "train") as loggers:
@@ -137,21 +140,13 @@ class LocalizationTask:
         system, data = build_hmcbl(model, cfg, corpus, halves, self.val_share)
         with trained(system, data, corpus, cfg, folder, callbacks, console) as loggers:
             if is_first():
-                commits, _ = make_level(corpus, halves, "commit")
+                commits = make_level(corpus, halves, "commit")
                 trained_scorers = hmcbl_scorers(system, data, model.max_sim)
                 encoders = encoders_of_commits(trained_scorers, model.granularity, corpus, commits, data.fit_rows)
                 epochs = read_csv(folder / "metrics.csv")
                 result = self._rank(corpus, halves, levels, trained_scorers, encoders, epochs, cfg.seed, console)
                 write_result(folder, result, self.published, loggers, console)
         return value_of_best(folder, cfg.monitor, VALIDATION)
-
-    def _levels(self, corpus: ChangeCorpus, halves: Halves, console: Console) -> tuple[Level, ...]:
-        """The ranked granularities; prints the warnings."""
-        levels = [make_level(corpus, halves, granularity) for granularity in self.granularities]
-        warnings = [warning for _, level_warnings in levels for warning in level_warnings]
-        for warning in (*corpus.warnings, *halves.warnings, *warnings):
-            print_line(console, f"{corpus.name}: {warning}")
-        return tuple(level for level, _ in levels)
 
     def _rank(
         self,

@@ -33,9 +33,6 @@ class VectorScorer(Scorer):
         self.documents_ = documents
         self.queries_ = documents if queries is None else queries
 
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Does nothing."""
-
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)`` cosines; 0 for a document or a query without any vector."""
         return cosines(self.documents_, self.queries_[rows])

@@ -114,8 +114,8 @@ class Scorer(Protocol):
     warnings_: tuple[str, ...] = ()
 
     def fit(self, inputs: ScorerInputs) -> None:
-        """Learns from all documents' contents and from the training pairs."""
-        ...
+        """Learns from all documents' contents and from the training pairs; by default, nothing."""
+        return None
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Scores of B query rows against all documents, ``(B,) -> (B, N)``; higher is more similar."""

@@ -47,7 +47,7 @@ def test_the_first_half_by_date_trains_and_candidates_are_before_the_report(chan
     assert created_at.iloc[halves.train].max() < created_at.iloc[halves.test].min()
     assert (len(halves.train), len(halves.test)) == (15, 15)
     for granularity in ("commit", "file", "hunk"):
-        level, _ = make_level(change_corpus, halves, granularity)
+        level = make_level(change_corpus, halves, granularity)
         for index, report in enumerate(level.task.queries):
             candidates = level.inputs.documents.iloc[level.task.candidates(index)]
             assert (candidates["created_at"] < created_at.iloc[report]).all()
@@ -72,7 +72,7 @@ def test_links_to_changes_after_their_report_are_not_learned_from(change_corpus)
     later = pd.DataFrame({"query": links.table["query"], "document": len(change_corpus.commits) - 1})
     both = pd.concat([links.table, later.assign(source="table", made_at=pd.NaT)], ignore_index=True)
     moved = with_links(change_corpus, commit=replace(links, table=both))
-    levels = [make_level(corpus, find_halves(corpus), "commit")[0] for corpus in (change_corpus, moved)]
+    levels = [make_level(corpus, find_halves(corpus), "commit") for corpus in (change_corpus, moved)]
     first, second = (level.inputs.train[["query", "document"]].to_numpy().tolist() for level in levels)
     assert first == second
 
