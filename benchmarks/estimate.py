@@ -24,6 +24,7 @@ from gedbd.configuration.command_words import MULTIRUN_FLAGS, option_of
 from gedbd.configuration.option_types import plain_options
 from gedbd.configuration.options import compose_options, register_resolvers
 from gedbd.corpora.corpus import TRAIN, Corpus
+from gedbd.corpora.readers.bughub import find_reports, find_table, read_labels
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.prepare import AUTO, prepare_corpus
 from gedbd.experiments.validation_ranking import is_cheap, needs_ranking
@@ -151,10 +152,15 @@ def count_reports(cfg: DictConfig, devices: int = 1) -> tuple[np.ndarray, int, i
 
 
 def corpus_to_count(cfg: DictConfig) -> tuple[Corpus, str]:
-    """The corpus, or where its files are not there, one without text that has the published counts; and which it is."""
+    """The corpus, or that of its label file, or one made up with the published counts; and which of them it is."""
     name, subset = cfg.dataset.name, cfg.dataset.get("subset")
-    if (name, subset) not in PUBLISHED or Path(cfg.data_dir, cfg.dataset.folder).is_dir():
+    if (name, subset) not in PUBLISHED:
         return read_corpus(cfg.dataset, cfg.cache_dir), f"{name}: its reports"
+    directory = Path(cfg.data_dir, cfg.dataset.folder)
+    if find_reports(directory, cfg.dataset.file):
+        return read_corpus(cfg.dataset, cfg.cache_dir), f"{name}: its reports"
+    if subset == "train" and find_table(directory, subset):
+        return read_labels(name, cfg.data_dir, cfg.dataset.folder, subset), f"{name}: its label file {subset}"
     total = cfg.dataset.rows["reports" if subset == "all" else subset]
     in_groups, groups, pairs = PUBLISHED[name, subset]
     # Groups of 2, and as many of m as the pairs need: growing from 2 to m adds (m + 1) / 2 pairs a member on average.

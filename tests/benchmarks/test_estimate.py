@@ -54,6 +54,15 @@ def test_made_up_reports_have_the_published_counts(dataset, subset):
     assert f"made-up, {total:,} reports" in source
 
 
+def test_a_label_file_is_counted_where_the_reports_are_missing(tmp_path):
+    (tmp_path / "EclipsePlatform").mkdir()
+    (tmp_path / "EclipsePlatform" / "train.csv").write_text("Issue_id,Duplicate\n1,2;3\n2,1;3\n3,1;2\n4,NULL\n")
+    cfg = compose_options("train", ["experiment=paper_text", "dataset=eclipse", f"data_dir={tmp_path}"])
+    corpus, source = corpus_to_count(cfg)
+    assert sorted(np.bincount(corpus.group)[np.unique(corpus.group)]) == [1, 3]
+    assert source == "eclipse: its label file train"
+
+
 def test_the_runs_of_a_sweep_are_those_of_the_experiment_unless_typed():
     assert len(jobs_of(["experiment=paper_tables"])) == 16
     typed = jobs_of(["experiment=paper_tables", "encoder=bert", "seed=0,1"])
