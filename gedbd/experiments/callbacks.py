@@ -38,6 +38,7 @@ SHOWN_METRICS = {
     "val/ranker_mrr": "MRR of a ranker",
     "val/mean_accuracy": "val mean accuracy",
 }
+IN_BAR = {"val/rr@10": "best RR@10", "val/f1": "best F1", "val/mrr": "best MRR", "val/mean_accuracy": "best accuracy"}
 BAR_CHARACTERS = 12
 MONITORED_METRICS = {"val/average_precision": "AP"}  # short labels: a line has at most 80 characters
 
@@ -328,11 +329,15 @@ class EpochTable(Checkpoint):
 
 
 class EpochProgressBar(RichProgressBar):
-    """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left and the loss of the last batch.
+    """One line of at most 80 columns: ``epoch 1/3``, the bar, batches, rate, time left, loss and the best value so far.
 
-    Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. Metrics are in the line that
-    ``EpochTable`` prints.
+    Epochs are counted from 1, where Lightning writes ``Epoch 2/2`` for the last of three. All other metrics are in the
+    line that ``EpochTable`` prints.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._best: dict[str, float] = {}
 
     def configure_columns(self, trainer: pl.Trainer) -> list[ProgressColumn]:
         """The columns before the metrics."""
@@ -345,9 +350,15 @@ class EpochProgressBar(RichProgressBar):
         ]
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
-        """The loss of the last batch."""
+        """The loss of the last batch, and the best value so far of the first metric that ``IN_BAR`` has a label for."""
         metrics = super().get_metrics(trainer, pl_module)
-        return {"loss": metrics["loss"]} if "loss" in metrics else {}
+        for name, label in IN_BAR.items():
+            if name in metrics:
+                value = float(metrics[name])  # type: ignore[arg-type]
+                self._best[label] = max(value, self._best.get(label, value))
+        loss = {"loss": metrics["loss"]} if "loss" in metrics else {}
+        best = [(label, self._best[label]) for label in IN_BAR.values() if label in self._best]
+        return loss | dict(best[:1])
 
     def _update_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         skipped = trainer.training and trainer.fit_loop.epoch_loop.batch_idx % SHOWN_STEPS
