@@ -38,6 +38,7 @@ def main(folder: Path = IMAGES) -> None:
         "dense_graph": dense_graph,
         "calibration": calibration,
         "flow": flow,
+        "text_to_loss": text_to_loss,
     }
     folder.mkdir(exist_ok=True)
     for name, draw in figures.items():
@@ -158,6 +159,49 @@ def flow() -> Figure:
     axis.annotate("", (-0.12, 0.1), (-0.12, 4.9), arrowprops={"arrowstyle": "->", "color": GREY})
     axis.text(-0.3, 2.5, "imports point down", ha="center", va="center", rotation=90, fontsize=8, color=GREY)
     axis.set(xlim=(-0.5, 9), ylim=(0, 5))
+    axis.axis("off")
+    figure.tight_layout()
+    return figure
+
+
+def text_to_loss() -> Figure:
+    """What a batch of the duplicate detector becomes, with the shape of each array beside its arrow."""
+    boxes = (  # centre, width, text
+        (1.4, 6.6, 2.5, "texts of a batch\nBugReports.train_dataloader"),
+        (1.4, 5.0, 2.5, "encoder, pooling\nTextEncoder.pool"),
+        (1.4, 3.4, 2.5, "projection\nTextEncoder.projection"),
+        (6.6, 6.6, 2.9, "titles of all reports, encoded\nbuild_graph, the encoder is frozen"),
+        (6.6, 5.53, 2.9, "PCA\nreduce_titles"),
+        (6.6, 4.47, 2.9, "edge rule\nDenseAdjacency or SparseAdjacency"),
+        (6.6, 3.4, 2.9, "two GCN layers\nGraphBranch"),
+        (4.0, 1.8, 3.2, "fusion by lambda\nWeightedSum or Concat"),
+        (4.0, 0.4, 3.2, "cosine of each pair, loss\nCosineEmbeddingLoss"),
+        (0.9, 0.4, 1.7, "pairs of the batch\nBatch.labels"),
+    )
+    arrows = (  # from, to, shape, where it is written
+        ((1.4, 6.25), (1.4, 5.35), "token ids (U, L)", (1.5, 5.8)),
+        ((1.4, 4.65), (1.4, 3.75), "pooled (U, H)", (1.5, 4.2)),
+        ((6.6, 6.25), (6.6, 5.88), "(N, H)", (6.7, 6.07)),
+        ((6.6, 5.18), (6.6, 4.82), "(N, d)", (6.7, 5.0)),
+        ((6.6, 4.12), (6.6, 3.75), "(N, r) twice, or edges (2, E)", (6.7, 3.94)),
+        ((2.65, 3.4), (5.15, 3.4), "z_text (U, D) replaces U of\nthe N node rows (N, D)", (2.85, 3.75)),
+        ((1.4, 3.05), (2.9, 2.15), "z_text (U, D)", (0.85, 2.5)),
+        ((6.6, 3.05), (5.1, 2.15), "z_graph (U, D)", (6.0, 2.5)),
+        ((4.0, 1.45), (4.0, 0.75), "z (U, D), rows of length 1", (4.1, 1.1)),
+        ((1.75, 0.4), (2.4, 0.4), "(2, P), labels (P,)", (0.9, 0.9)),
+        ((5.6, 0.4), (6.5, 0.4), "loss ()", (6.6, 0.4)),
+    )
+    figure = Figure(figsize=(8.0, 6.0))
+    axis = figure.subplots()
+    for x, y, width, text in boxes:
+        what, where = text.split("\n")
+        axis.add_patch(Rectangle((x - width / 2, y - 0.35), width, 0.7, facecolor="#eef4fb", edgecolor=DUPLICATE))
+        axis.text(x, y + 0.13, what, ha="center", va="center", fontsize=9, fontweight="bold")
+        axis.text(x, y - 0.16, where, ha="center", va="center", fontsize=8)
+    for start, end, shape, place in arrows:
+        axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": GREY})
+        axis.text(*place, shape, va="center", fontsize=8.5)
+    axis.set(xlim=(-0.1, 8.4), ylim=(-0.1, 7.1))
     axis.axis("off")
     figure.tight_layout()
     return figure

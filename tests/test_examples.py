@@ -32,6 +32,17 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     assert not any(output.output_type == "error" for output in printed)
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize(("encoder", "dim"), [("tiny", 16), pytest.param("minilm", 384, marks=pytest.mark.slow)])
+def test_the_script_trains_and_encodes(encoder, dim, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    script = (EXAMPLES / "train.py").read_text()
+    assert len(script.splitlines()) == 15
+    exec(compile(script.replace("minilm", encoder), "train.py", "exec"), {})
+    assert f"(2, {dim})" in capsys.readouterr().out
+
+
 MEASURED = "dense_graph.svg"  # the rounding errors in it depend on the processor and the number of threads
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -43,7 +54,7 @@ def test_the_figures_are_as_the_script_draws_them(tmp_path):
     spec.loader.exec_module(script)
     script.main(tmp_path)
     drawn = sorted(tmp_path.glob("*.svg"))
-    assert len(drawn) == 5
+    assert len(drawn) == 6
     for path in drawn:
         text, shown = (file.read_text() for file in (path, DOCS / "images" / path.name))
         if path.name == MEASURED:

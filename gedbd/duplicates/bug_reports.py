@@ -1,7 +1,7 @@
 """The reports that a detector learns from: splits, pairs, batches of distinct reports, and the graph over all."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,6 +112,7 @@ class BugReports(RetrievalDataModule):
         queries: Ranking tasks by split and protocol.
         frozen: Rows and unit vectors of the reports that the untrained encoder has encoded, if any.
         vectors: ``(N, D)`` unit text vectors as last encoded, if ``batches`` draws hard negatives.
+        model: The model that trains on the reports, or did so last; None before.
 
     Example:
         >>> from gedbd import BugReports
@@ -119,8 +120,8 @@ class BugReports(RetrievalDataModule):
         >>> data.setup()
         >>> list(data.pairs.columns)
         ['earlier', 'later', 'label', 'kind', 'part']
-        >>> data.graph.num_nodes
-        425
+        >>> data.parts.shape
+        (425,)
     """
 
     corpus: Corpus
@@ -147,6 +148,7 @@ class BugReports(RetrievalDataModule):
         self.warn = warn
         self.frozen: tuple[np.ndarray, np.ndarray] | None = None
         self.vectors: np.ndarray | None = None
+        self.model: Any = None
         self._encoder = encoder
         self._source: str | Path | Corpus | None = None
         if isinstance(reports, PreparedData):
@@ -208,10 +210,10 @@ class BugReports(RetrievalDataModule):
             options = self.options
             loaded: LoadedEncoder = instantiate(options.encoder, cache_dir=options.cache_dir)
             return loaded
-        if self.trainer is None:
+        if self.model is None:
             raise ValueError("no model is trained on these reports yet: give them an encoder, such as encoder='minilm'")
-        model: Any = self.trainer.lightning_module
-        return model.untrained_encoder()  # type: ignore[no-any-return]
+        untrained: LoadedEncoder = self.model.untrained_encoder()
+        return untrained
 
     @cached_property
     def batches(self) -> Batches:
@@ -271,14 +273,27 @@ class BugReports(RetrievalDataModule):
         """All pairs with ids and titles, for inspection."""
         return name_reports(self.pairs, self.corpus, "earlier", "later")
 
-    def edge_table(self, rows: np.ndarray, top_k: int = 5) -> pd.DataFrame:
+    def edge_table(self, rows: Sequence[int] | np.ndarray, top_k: int = 5) -> pd.DataFrame:
         """The strongest edges into some reports, with their weight before normalisation, ids and titles."""
         if self.adjacency is None:
             raise ValueError("there is no graph: choose graph=dense, knn or threshold")
-        index, weight = self.adjacency.neighbours(torch.from_numpy(rows), top_k)  # type: ignore[operator]
+        index, weight = self.adjacency.neighbours(torch.as_tensor(rows), top_k)  # type: ignore[operator]
         target = np.repeat(rows, index.shape[1])
         edges = pd.DataFrame({"to": target, "from": index.flatten().numpy(), "weight": weight.flatten().numpy()})
         return name_reports(edges[edges["weight"] > 0], self.corpus, "to", "from")
+
+    def read_for(self, model: Any) -> None:
+        """Reads the reports with the encoder of a ``DuplicateDetector``, unless they have one of their own.
+
+        Raises:
+            ValueError: If the tokenizer of their own encoder is not that of the model.
+        """
+        if self.model is not None and self._encoder is None:
+            for name in ("encoder", "texts", "tokens", "title_graph"):  # made with the encoder of another model
+                self.__dict__.pop(name, None)
+        self.model = model
+        if self.encoder.tokenizer.get_vocab() != model.loaded_encoder.tokenizer.get_vocab():
+            raise ValueError("BugReports(encoder=...) has another tokenizer than the model: leave encoder out")
 
     def remember(self, n_id: np.ndarray, z: np.ndarray) -> None:
         """Stores reports' unit vectors, ``(U,), (U, D)``, from which the next epoch draws hard negatives."""
@@ -347,23 +362,11 @@ def _title_graph(
         return rule.graph(corpus, senders(training, graph.scope))
     titles: LoadedEncoder = encoder if graph.titles is None else instantiate(graph.titles)
     tag_encoder: TagEncoder | None = instantiate(options.tags) if TAGS in graph.fields else None
+    title_encoder = LoadedEncoder(
+        titles.model, titles.tokenizer, graph.max_title_tokens, encoder.backend, encoder.cache_dir, titles.prefix
+    )
     title_graph = build_graph(
-        corpus,
-        training,
-        LoadedEncoder(
-            titles.model,
-            titles.tokenizer,
-            graph.max_title_tokens,
-            encoder.backend,
-            encoder.cache_dir,
-            titles.prefix,
-        ),
-        rule,
-        graph.scope,
-        graph.pca_dim,
-        graph.fields,
-        graph.field_weight,
-        tag_encoder,
+        corpus, training, title_encoder, rule, graph.scope, graph.pca_dim, graph.fields, graph.field_weight, tag_encoder
     )
     for warning in tag_encoder.warnings_ if tag_encoder else ():
         warn(f"{corpus.name}: {warning}")

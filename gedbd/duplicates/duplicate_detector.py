@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gedbd.configuration.allowed_targets import check_options, keep_local
 from gedbd.configuration.options import compose_options
-from gedbd.corpora.corpus import TRAIN, Corpus
+from gedbd.corpora.corpus import TRAIN
 from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
 from gedbd.encoders.backend import Backend
@@ -28,10 +28,11 @@ from gedbd.experiments.training_task import fix_dropout, show_loss
 from gedbd.losses import Loss, check_labels, loss_of_pairs
 
 Section = Mapping[str, Any]  # a section of the composed options, with its ``_target_``
+PARTS = ("encoder", "fusion", "loss", "optimizer", "scheduler")
 NODE_ROWS = "branch.node_features.x"  # in a checkpoint, if there is a graph
 
 
-class DuplicateDetector(RetrievalModule):
+class DuplicateDetector(RetrievalModule[BugReports]):
     """Trains the encoder, with or without the graph; chooses the threshold on validation pairs; scores test pairs.
 
     In evaluation all reports are encoded first. Their vectors then replace their node features all at once, so scores
@@ -61,7 +62,6 @@ class DuplicateDetector(RetrievalModule):
     Attributes:
         loaded_encoder: The text branch with its tokenizer.
         branch: The graph branch, made when the graph is known; None without a graph.
-        connected_to: The reports whose graph the branch has.
 
     Raises:
         ValueError: If a name is unknown, or an option does not apply.
@@ -118,7 +118,6 @@ class DuplicateDetector(RetrievalModule):
         self.locks_threshold = lock_threshold
         self.train_pairs = PairScores()
         self.text_vectors = EncodedRows(latest=True)  # unit vectors of the epoch, for hard negatives
-        self.connected_to: Corpus | None = None
         self.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
 
     @classmethod
@@ -126,10 +125,16 @@ class DuplicateDetector(RetrievalModule):
         """Loads a trained model; see ``LightningModule.load_from_checkpoint``.
 
         Raises:
-            ValueError: If the checkpoint names code or a model that a file may not name.
+            ValueError: If a part that was an object is not given, or the checkpoint names code or a model that a file
+                may not name.
         """
         content = torch.load(checkpoint_path, map_location="cpu", weights_only=True, mmap=True)
         saved: dict[str, Any] = content.get(cls.CHECKPOINT_HYPER_PARAMS_KEY, {})
+        missing = [name for name in PARTS if name not in saved and name not in options]
+        if missing:
+            raise ValueError(
+                f"{checkpoint_path} was trained with objects: load_from_checkpoint(path, {missing[0]}=...)"
+            )
         check_options(saved, str(checkpoint_path))
         keep_local(saved, str(checkpoint_path))
         arguments_by_name: dict[str, Any] = {"weights_only": True, **saved, **options}
@@ -159,16 +164,17 @@ class DuplicateDetector(RetrievalModule):
         # Lightning seeds anew where several processes train: the branch's initial weights depend on ``seed`` alone.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.connect(self._data)
+            self.connect(self.data)
 
     def connect(self, data: BugReports) -> None:
         """Makes the graph branch, and encodes reports before the training, see ``encode_untrained``.
 
         Raises:
-            ValueError: If options contradict each other, or a checkpoint belongs to other reports.
+            ValueError: If options contradict each other, or a checkpoint or tokenizer does not fit the data.
         """
-        if self.connected_to is data.corpus:
+        if data.model is self:
             return
+        data.read_for(self)
         check_training(data, self.loss)
         is_restored = self.branch is not None
         adjacency = data.adjacency if getattr(self.fusion, "uses_graph", True) else None
@@ -185,8 +191,8 @@ class DuplicateDetector(RetrievalModule):
             self.branch.adjacency = adjacency
         self.ranks_text = self.branch is not None
         encode_untrained(data, None if is_restored else self.branch)
+        assert len(data.tokens.lengths) == len(data.texts)
         del data.texts  # they are long, and encoded
-        self.connected_to = data.corpus
 
     def on_fit_end(self) -> None:
         """Notes that the encoder is trained."""
@@ -238,7 +244,7 @@ class DuplicateDetector(RetrievalModule):
         show_loss(self, loss, batch)
         self.train_loss.update(loss, len(batch.edge_label))
         self.train_pairs.update((z[batch.edge_label_index[0]] * z[batch.edge_label_index[1]]).sum(-1), batch.edge_label)
-        if self._data.batches.hard:
+        if self.data.batches.hard:
             self.text_vectors.update(batch.n_id, nn.functional.normalize(z_text, dim=-1))
         return loss
 
@@ -254,9 +260,9 @@ class DuplicateDetector(RetrievalModule):
         Passes all vectors to the data module, which draws hard negatives by them; for a report encoded twice,
         the vector from validation is the newer one.
         """
-        if self._data.batches.hard:
+        if self.data.batches.hard:
             n_id, z = self.text_vectors.compute()
-            self._data.remember(n_id.cpu().numpy(), z.cpu().numpy())
+            self.data.remember(n_id.cpu().numpy(), z.cpu().numpy())
         self.log("train/loss", self.train_loss.compute())
         scores, labels = (values.cpu().numpy() for values in self.train_pairs.compute())
         self.log_metrics("train", pairwise_metrics(scores, labels, float(self.threshold)))
@@ -268,7 +274,7 @@ class DuplicateDetector(RetrievalModule):
     def validate(self, reports: Embedded) -> None:
         """Scores the validation pairs; the next epoch draws hard negatives by the vectors."""
         super().validate(reports)
-        if self._data.batches.hard and self.trainer.state.fn == "fit":
+        if self.data.batches.hard and self.trainer.state.fn == "fit":
             self.text_vectors.update(reports.n_id, reports.z_text)
 
     def configure_optimizers(self) -> Any:
@@ -280,11 +286,6 @@ class DuplicateDetector(RetrievalModule):
         # A fused optimizer unscales float16 gradients itself, which is too late: they are clipped before its step.
         configured["optimizer"]._step_supports_amp_scaling = False
         return configured
-
-    @property
-    def _data(self) -> BugReports:
-        data: BugReports = self.trainer.datamodule  # type: ignore[attr-defined]
-        return data
 
     def embed(self) -> Embedded:
         """The fused and the text vectors of all encoded reports."""

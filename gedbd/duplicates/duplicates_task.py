@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from gedbd.duplicates.bug_reports import BugReports
-from gedbd.duplicates.duplicate_detector import DuplicateDetector
+from gedbd.duplicates.duplicate_detector import PARTS, DuplicateDetector
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_module import spread, trained_result
@@ -19,7 +19,6 @@ from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, Evalu
 from gedbd.experiments.validation_ranking import leave_out_costly_ranking
 from gedbd.io.console import print_line, silence_library_logs
 
-MODULE_SECTIONS = ("encoder", "fusion", "loss", "optimizer", "scheduler")
 GRAPH_OPTIONS = ("features", "dropout", "bias")  # those of the section ``graph`` that the module reads
 
 
@@ -57,7 +56,7 @@ class DuplicatesTask:
         prepared = prepare_data(cfg, console, self.given.corpus)
         if self.refit:
             prepared = prepared.with_larger_training()
-        sections: dict[str, Any] = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in MODULE_SECTIONS}
+        sections: dict[str, Any] = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in PARTS}
         if self.given.loss is not None:
             sections["loss"] = self.given.loss
         detector = DuplicateDetector(

@@ -1,7 +1,7 @@
 """Trains report vectors from duplicates: data, threshold, scores of pairs, rankings, and the result."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -252,9 +252,8 @@ class RetrievalDataModule(pl.LightningDataModule):
         """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
         if self.on_top is None:
             return {}
-        vectors = np.zeros((len(self.group), reports.z_text.shape[1]), dtype=np.float32)
-        vectors[reports.n_id.cpu().numpy()] = reports.z_text.float().cpu().numpy()
-        return self.on_top.metrics(vectors)
+        scorer = spread(reports.n_id.cpu().numpy(), reports.z_text.float().cpu().numpy(), len(self.group))
+        return self.on_top.metrics(scorer.documents_)
 
     def rank_queries(self, reports: Embedded, part: str, text_too: bool = False) -> dict[str, dict[str, Ranking]]:
         """Ranks the queries of a split, if there are any.
@@ -273,7 +272,10 @@ class RetrievalDataModule(pl.LightningDataModule):
         return rank_all(queries, scorers)
 
 
-class RetrievalModule(pl.LightningModule):
+DataT = TypeVar("DataT", bound=RetrievalDataModule)
+
+
+class RetrievalModule(pl.LightningModule, Generic[DataT]):
     """Chooses the threshold on validation; scores pairs and ranks in a test.
 
     ``validation_step`` encodes reports; the pairs are scored once all reports are encoded.
@@ -311,9 +313,9 @@ class RetrievalModule(pl.LightningModule):
         self.embedded: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
-    def retrieval(self) -> RetrievalDataModule:
+    def data(self) -> DataT:
         """The data of the trainer."""
-        data: RetrievalDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
+        data: DataT = self.trainer.datamodule  # type: ignore[attr-defined]
         return data
 
     def embed(self) -> Embedded:
@@ -322,7 +324,7 @@ class RetrievalModule(pl.LightningModule):
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
         """The scored pairs of a split and their loss."""
-        return self.retrieval.score_pairs_of(reports, part, self.pair_loss)
+        return self.data.score_pairs_of(reports, part, self.pair_loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
         """The thresholds to choose from."""
@@ -362,9 +364,9 @@ class RetrievalModule(pl.LightningModule):
             # Used from now on and in this epoch's checkpoint; this epoch's F1 is that at the previous threshold.
             self.locked_f1 = metrics["f1"]
             self.threshold.fill_(scored.best_threshold(self.threshold_grid(scored)))
-        self.log_metrics("val", protocol_metrics(self.retrieval.rank_queries(reports, "val"), "score"))
+        self.log_metrics("val", protocol_metrics(self.data.rank_queries(reports, "val"), "score"))
         if fitting:
-            self.log_metrics("val", self.retrieval.ranker_metrics(reports))
+            self.log_metrics("val", self.data.ranker_metrics(reports))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keeps the best F1 at a locked threshold, for a run that is resumed."""
@@ -378,11 +380,11 @@ class RetrievalModule(pl.LightningModule):
     def on_test_epoch_end(self) -> None:
         """Scores all evaluated splits, ranks the last one and logs its metrics."""
         reports = self.embed()
-        evaluated = self.retrieval.evaluated
+        evaluated = self.data.evaluated
         scored = {part: self.score(reports, part) for part in evaluated}
         part = evaluated[-1]
         self.scores = {name: pairs.table for name, pairs in scored.items()}
-        self.rankings = self.retrieval.rank_queries(reports, part, self.ranks_text)
+        self.rankings = self.data.rank_queries(reports, part, self.ranks_text)
         self.embedded = reports.n_id.cpu().numpy(), reports.z.cpu().numpy()
         self.log(f"{part}/loss", scored[part].loss)
         self.log_metrics(part, scored[part].metrics(float(self.threshold)))
@@ -398,7 +400,7 @@ class RetrievalModule(pl.LightningModule):
 
 def trained_result(
     corpus: Corpus,
-    system: RetrievalModule,
+    system: RetrievalModule[Any],
     data: RetrievalDataModule,
     scored: pd.DataFrame,
     methods: Mapping[str, str],

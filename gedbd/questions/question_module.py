@@ -77,7 +77,7 @@ def method_id(head: str, network: bool) -> str:
     return "te" + ("_network" if network else "") + ("_modern" if head == "residual" else "")
 
 
-class QuestionsModule(RetrievalModule):
+class QuestionsModule(RetrievalModule[QuestionsDataModule]):
     """Trains a projection of frozen vectors.
 
     The loss compares projected vectors; the score of two questions is the cosine of theirs.
@@ -120,8 +120,8 @@ class QuestionsModule(RetrievalModule):
     def on_train_epoch_end(self) -> None:
         """Logs the epoch's mean loss, and metrics on training pairs at the threshold that validation just chose."""
         self.log("train/loss", self.train_loss.compute())
-        rows = torch.from_numpy(self._data.paired_rows("train"))
-        z = torch.from_numpy(self.project(self._data.features[rows]))
+        rows = torch.from_numpy(self.data.paired_rows("train"))
+        z = torch.from_numpy(self.project(self.data.features[rows]))
         scored = super().score(Embedded(rows, z, z), "train")
         self.log_metrics("train", scored.metrics(float(self.threshold)))
 
@@ -146,8 +146,3 @@ class QuestionsModule(RetrievalModule):
     def configure_optimizers(self) -> Any:
         """The optimizer of the projection, and its scheduler."""
         return optimization(self, self.make_optimizer, self.make_scheduler, [], list(self.parameters()))
-
-    @property
-    def _data(self) -> QuestionsDataModule:
-        data: QuestionsDataModule = self.trainer.datamodule  # type: ignore[attr-defined]
-        return data

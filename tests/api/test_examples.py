@@ -13,7 +13,8 @@ pytestmark = pytest.mark.integration
 
 GUIDE = Path(gedbd.__file__).parents[1] / "docs" / "guides" / "python.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
-DOCUMENTED = ("Encoder", "Index", "backtest", "compare", "fit", "load_corpus", "rank")
+CLASSES = ("BugReports", "DuplicateDetector", "Encoder", "Index")
+DOCUMENTED = (*CLASSES, "backtest", "compare", "fit", "load_corpus", "rank")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

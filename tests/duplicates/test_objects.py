@@ -1,6 +1,8 @@
 """The two objects as Lightning's users make them: without Hydra, from a file, and again from a checkpoint."""
 
 import re
+from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,9 @@ import pytorch_lightning as pl
 import torch
 from small_duplicates import WORDS, dense_matrix, everyone, unit_rows
 
+import gedbd
 from gedbd import BugReports, DuplicateDetector
+from gedbd.duplicates.bug_reports import Batch
 from gedbd.duplicates.graph.adjacency import DenseAdjacency, threshold
 from gedbd.duplicates.graph.title_graph import TitleGraph
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
@@ -66,6 +70,34 @@ def test_a_checkpoint_needs_nothing_else(trained, export):
     expected = pl.Trainer(**quiet).test(model, data, verbose=False)
     # The titles of the graph are those of the encoder before its training.
     assert pl.Trainer(**quiet).test(loaded, BugReports(export, batch_size=8), verbose=False) == expected
+
+
+def test_models_that_share_data_train_as_with_data_of_their_own(export):
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
+    shared = BugReports(export, batch_size=8)
+    results = []
+    for data in (BugReports(export, batch_size=8), shared, shared):
+        pl.seed_everything(0)
+        model = DuplicateDetector("tiny", lambda_text=0.6, margin=0.3, lr=1e-3)
+        trainer = pl.Trainer(max_epochs=1, **quiet)
+        trainer.fit(model, data)
+        results.append((trainer.test(model, data, verbose=False), data.pairs["score_frozen"].sum()))
+    assert results[0] == results[1] == results[2]
+    assert "texts" not in vars(shared)  # written once, for the untrained encoder and the tokens
+    encoder = load_tiny_encoder("tiny", "mean", 16, 32, 32, 1, 0.0, 0)
+    encoder.tokenizer = deepcopy(encoder.tokenizer)
+    encoder.tokenizer.add_tokens("a-word-of-its-own")
+    with pytest.raises(ValueError, match="another tokenizer than the model: leave encoder out"):
+        trainer.fit(DuplicateDetector("tiny"), BugReports(export, encoder))
+
+
+def test_a_part_given_as_an_object_is_given_again(trained, tmp_path):
+    content = torch.load(trained[2], weights_only=True)
+    fusion = content["hyper_parameters"].pop("fusion")
+    torch.save(content, tmp_path / "objects.ckpt")
+    with pytest.raises(ValueError, match=r"load_from_checkpoint\(path, fusion=\.\.\.\)"):
+        DuplicateDetector.load_from_checkpoint(tmp_path / "objects.ckpt")
+    assert DuplicateDetector.load_from_checkpoint(tmp_path / "objects.ckpt", fusion=fusion).fusion.lambda_text == 0.6
 
 
 def test_a_checkpoint_may_not_name_other_code(trained, tmp_path):
@@ -139,6 +171,22 @@ def test_the_graph_of_a_sparse_rule_has_all_edges(trained):
     assert data.graph.edge_weight is adjacency.edge_weight
     data.title_graph = None
     assert data.graph.edge_index.shape == (2, 0)
+
+
+def test_the_shapes_are_those_of_the_manual(export):
+    data = BugReports(export, "tiny", batch_size=8)
+    data.setup()
+    batch = next(iter(data.train_dataloader()))
+    page = Path(gedbd.__file__).parents[1] / "docs" / "concepts" / "module_and_data_module.md"
+    rows = re.findall(r"^\| (`[^|]+`) \| `\(([^)]+)\)` \|", page.read_text(), re.MULTILINE)
+    sizes = {"2": 2, "N": REPORTS}
+    named = [(name, axes) for names, axes in rows for name in re.findall(r"`(\w+)`", names)]
+    assert {*Batch._fields, *data.graph.keys()} - {"num_nodes"} < {name for name, _ in named}
+    for name, axes in named:
+        value = getattr(next(holder for holder in (batch, data.graph, data) if hasattr(holder, name)), name)
+        for axis, size in zip(re.findall(r"\w+", axes), value.shape, strict=True):
+            assert sizes.setdefault(axis, size) == size, name
+    assert set(sizes) == {"2", "N", "E", "r", "U", "L", "P"}
 
 
 def test_metrics_of_an_epoch():

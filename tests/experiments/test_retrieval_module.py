@@ -63,7 +63,7 @@ class Validated(RetrievalModule):
         self.logged = {}
 
     @property
-    def retrieval(self):
+    def data(self):
         return data(np.array([0]))
 
     def score(self, scores, part):

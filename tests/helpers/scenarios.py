@@ -135,6 +135,7 @@ SCENARIOS = {
             "gedbd baseline name=boosted cross=trained": "cross.max_queries=40 cross.depth=5",
         },
     ),
+    "docs/concepts/module_and_data_module.md": Scenario(options={"gedbd train": TINY}),
     "docs/guides/encoders.md": Scenario(
         files=(prepared.bugs_csv, prepared.small_encoder),
         options={

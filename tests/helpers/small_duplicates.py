@@ -57,7 +57,7 @@ def assemble(features="text", *, batches=None, loss=None, optimizer=OPTIMIZER, l
         data.title_graph = TitleGraph(adjacency)
         model.branch = GraphBranch(adjacency, COUNT, 8, features)
         model.branch.node_features.write(torch.arange(COUNT), torch.randn(COUNT, 8))
-    model.connected_to = data.corpus
+    data.model = model
     return data, model
 
 
