@@ -229,6 +229,9 @@ NOT_RUN = {
         "python benchmarks/mpnet.py mpnet",
         "gedbd train dataset=csv dataset.path=bugs.csv encoder=mpnet encoder.model=mpnet",
     ),
+    "needs a checkout; a test estimates all rows of the page's table": (
+        "python benchmarks/estimate.py encoder=roberta dataset=eclipse trainer=a100",
+    ),
     "needs a GPU, weights and both corpora; a test runs this sweep with tiny encoders and made-up reports": (
         'make paper ARGS="matmul_precision=high"',
     ),
