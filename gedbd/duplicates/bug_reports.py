@@ -207,8 +207,7 @@ class BugReports(RetrievalDataModule):
         if isinstance(self._encoder, LoadedEncoder):
             return self._encoder
         if isinstance(self._encoder, str):
-            options = self.options
-            loaded: LoadedEncoder = instantiate(options.encoder, cache_dir=options.cache_dir)
+            loaded: LoadedEncoder = instantiate(self.options.encoder, cache_dir=self.options.cache_dir)
             return loaded
         if self.model is None:
             raise ValueError("no model is trained on these reports yet: give them an encoder, such as encoder='minilm'")

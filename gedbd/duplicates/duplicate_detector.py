@@ -156,9 +156,11 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         """Takes the graph of the trainer's data.
 
         Raises:
-            ValueError: If the batches lack a label that the loss reads, or the trainer would distribute them again.
+            ValueError: If the data are not ``BugReports`` or do not fit, or the trainer would distribute batches again.
         """
         trainer = self.trainer
+        if not isinstance(self.data, BugReports):
+            raise ValueError("a DuplicateDetector is trained on BugReports: trainer.fit(model, BugReports(...))")
         if trainer.world_size > 1 and trainer._accelerator_connector.use_distributed_sampler:
             raise ValueError("BugReports distributes its batches itself: pl.Trainer(use_distributed_sampler=False)")
         # Lightning seeds anew where several processes train: the branch's initial weights depend on ``seed`` alone.
@@ -332,10 +334,9 @@ def check_training(data: BugReports, loss: Loss) -> None:
     Raises:
         ValueError: If options are invalid or contradict each other.
     """
-    batches = data.batches
-    check_labels(loss, batches.provides)
+    check_labels(loss, data.batches.provides)
     group_readers = [
-        name for name, reads in (("pairs", batches.reads_groups), ("loss", "groups" in loss.reads)) if reads
+        name for name, reads in (("pairs", data.batches.reads_groups), ("loss", "groups" in loss.reads)) if reads
     ]
     # With split=pair all reports are in the training set, and the pairs inside a group are in all splits.
     if group_readers and (data.parts == TRAIN).all():

@@ -89,6 +89,8 @@ def test_models_that_share_data_train_as_with_data_of_their_own(export):
     encoder.tokenizer.add_tokens("a-word-of-its-own")
     with pytest.raises(ValueError, match="another tokenizer than the model: leave encoder out"):
         trainer.fit(DuplicateDetector("tiny"), BugReports(export, encoder))
+    with pytest.raises(ValueError, match=r"trainer.fit\(model, BugReports\(\.\.\.\)\)"):
+        pl.Trainer(max_epochs=1, **quiet).fit(DuplicateDetector("tiny"), [None])
 
 
 def test_a_part_given_as_an_object_is_given_again(trained, tmp_path):
