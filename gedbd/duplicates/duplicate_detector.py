@@ -146,10 +146,10 @@ class DuplicateDetector(RetrievalModule[BugReports]):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Makes the graph branch of a checkpoint, whose graph comes with the data."""
         super().on_load_checkpoint(checkpoint)
-        rows = checkpoint["state_dict"].get(NODE_ROWS)
+        rows = checkpoint.get("state_dict", {}).get(NODE_ROWS)  # without weights if they were sharded
         if self.branch is None and rows is not None:
             self.branch = GraphBranch(None, len(rows), rows.shape[1], **self.graph_options)
-        elif rows is None:
+        elif self.branch is None:
             self.fusion = TextOnly()
 
     def setup(self, stage: str) -> None:
