@@ -5,6 +5,7 @@ import copy
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import numpy as np
+    from playwright.sync_api import Browser
     from transformers import PreTrainedTokenizerBase
 
     from gedbd.corpora.corpus import Corpus
@@ -193,6 +195,19 @@ def run_command(tmp_path: Path) -> "Iterator[Callable[..., str]]":
 
     with commands_in(tmp_path) as run:
         yield run
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """Chromium, headless. ``make browser`` installs it where it is missing."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    assert chromium, "no Chromium here: make browser installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,10 @@
-"""The buttons for verdicts in a real browser: Chromium, headless. ``make browser`` installs it where it is missing."""
+"""The buttons for verdicts in a real browser: Chromium, headless."""
 
-import shutil
 import time
-from contextlib import closing
 
 import pandas as pd
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import Section, write_report
@@ -23,16 +21,6 @@ LISTED = pd.DataFrame(
     }
 )
 GIVEN = (Verdict("9", "3", "reject", "2026-01-01T00:00:00.000Z"), Verdict("5", "4", "accept"))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium")
-    assert chromium, "no Chromium here: make browser installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        with closing(browser):
-            yield browser
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from proxied import free_port
 from pytorch_lightning.plugins.environments import SLURMEnvironment
 
 import gedbd.train
@@ -50,12 +50,6 @@ def launch(tmp_path):
 def shown(start: str) -> list[str]:
     """The words of the page's command that starts so."""
     return shlex.split(re.search(rf"^{start}.*?(?=\s*(#|$))", PAGE, flags=re.MULTILINE)[0])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def only_run(folder: Path) -> Path:

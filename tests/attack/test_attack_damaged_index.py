@@ -16,7 +16,7 @@ import pytest
 from killed_process import build as build_by_length
 from killed_process import numbers_for
 from refusals import refuses
-from small_tracker import as_corpus, open_folder, some_report
+from small_tracker import as_corpus, open_folder, some_report, writes_to
 from tiny_models import build, stored_model
 
 from gedbd.corpora.bug_report import Report
@@ -213,7 +213,7 @@ def test_a_read_only_index_is_searched_and_says_that_it_is(protected, tmp_path, 
         assert "is opened for reading only" in caplog.text
         assert index.search(Report("crash in the toolbar"), 5)
         assert index.get("7") == REPORTS[7]
-        for write in (lambda: index.add([some_report(50)]), lambda: index.link("1", "2", "triager")):
+        for write in writes_to(index):
             with refuses(r"cannot be changed .*: check the permissions of the file", StoreUnavailable):
                 write()
         assert index.search(Report("crash in the toolbar"), 5)
@@ -239,14 +239,6 @@ def test_last_changes_in_a_log_are_never_left_out(opened, protected, tmp_path):
                 assert copy.get("50") == some_report(50)
         except ValueError as error:
             assert "cannot be changed" in str(error)  # noqa: PT017 (either is right, by the version of SQLite)
-
-
-def test_a_full_disk_is_not_called_something_else(opened):
-    run = opened.store.file.query
-    run(f"PRAGMA max_page_count={run('PRAGMA page_count')[0][0]}")
-    with refuses("cannot be changed because its disk is full: free some space", StoreUnavailable):
-        opened.add([Report("large", "y" * 100_000, f"f{number}") for number in range(3)])
-    assert opened.search(Report("crash"), 5)
 
 
 def content(folder: Path) -> bytes:

@@ -9,12 +9,12 @@ import resource
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from local_server import FixedServer, running
+from local_server import FixedServer
 from refusals import refuses
 
 import gedbd
@@ -188,12 +188,6 @@ def test_a_packing_that_is_not_read_is_named(tmp_path, suffix):
     path.write_bytes(bz2.compress(HEADER + ROW))
     with refuses(rf"\{suffix} files are not supported: pack it as \.gz, \.xz or \.zip"):
         READERS["csv"](str(path))
-
-
-@pytest.fixture
-def server() -> Iterator[FixedServer]:
-    with running(FixedServer()) as started:
-        yield started
 
 
 def check_leaves_nothing(server: FixedServer, folder: Path, message: str, file: str, error=ValueError) -> None:

@@ -1,6 +1,5 @@
 """What goes wrong while something is fetched is said with the address, and without what is secret in it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,6 @@ from gedbd.corpora.file_download import fetch_tables
 from gedbd.io.http import shown_url
 
 SECRET = "s3cr3t"
-
-
-@pytest.fixture
-def server() -> Iterator[FixedServer]:
-    with running(FixedServer()) as started:
-        yield started
 
 
 def refused(server: FixedServer, path: str = f"/page?page=2&private_token={SECRET}") -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from local_server import FixedServer, running
 from refusals import call, refuses
 from small_github import REPOSITORY
 from webhook_events import SECRET, issue, signed, worked
@@ -135,11 +134,10 @@ def test_others_cannot_read_an_index_and_what_a_service_leaves(home, monkeypatch
     assert readable(home) == {}
 
 
-def test_others_cannot_read_what_is_fetched(home):
-    with running(FixedServer()) as server:
-        server.body = json.dumps([issue(3)["issue"] | {"updated_at": "2024-06-01T08:00:00Z"}]).encode()
-        options = ["tracker=github", "project=ann/mail", f"tracker.base_url=http://{server.host}", "out=fetched"]
-        call(gedbd.commands.fetch, *options, "tracker.comments=false")
+def test_others_cannot_read_what_is_fetched(home, server):
+    server.body = json.dumps([issue(3)["issue"] | {"updated_at": "2024-06-01T08:00:00Z"}]).encode()
+    options = ["tracker=github", "project=ann/mail", f"tracker.base_url=http://{server.host}", "out=fetched"]
+    call(gedbd.commands.fetch, *options, "tracker.comments=false")
     assert list((home / "fetched").rglob("000001.json"))
     assert readable(home) == {}
 

@@ -139,10 +139,12 @@ def test_a_bug_leaves_a_traceback(index, listening, monkeypatch, caplog, bug):
 
     monkeypatch.setattr(index, "get", fail)
     caplog.set_level("ERROR", "uvicorn.error")
-    raw = exchange(listening(create_app(index)), get(b"/api/reports/1%C3%A9FAKED"))
+    port = listening(create_app(index))
+    raw = exchange(port, get(b"/api/reports/1%C3%A9FAKED"))
     assert answered(raw) == (500, {"detail": "internal error: see the log of the service"})
     assert f"GET /api/reports/1%C3%A9FAKED failed: {bug!r}" in caplog.messages
     assert any(record.exc_info for record in caplog.records)
+    assert b'status="500"} 1.0' in exchange(port, get(b"/metrics"))
 
 
 @pytest.mark.integration

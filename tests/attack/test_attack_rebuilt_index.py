@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from refusals import refuses
-from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report
+from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report, writes_to
 from tiny_models import build
 
 import gedbd.triage.storage.in_memory
@@ -160,12 +160,7 @@ def test_a_write_waits_for_the_lock_some_seconds_and_is_told_while_searches_do_n
     opened.store.file.query("PRAGMA busy_timeout=50")
     assert LOCK_TIMEOUT_S <= 5
     assert opened.search(Report("a crash"))
-    for write in (
-        lambda: opened.add([some_report(50)]),
-        lambda: opened.link("1", "2", "x"),
-        lambda: opened.unlink("1", "2"),
-        lambda: opened.delete("1"),
-    ):
+    for write in writes_to(opened):
         with refuses(r"index\.sqlite is locked by another process: try again", StoreUnavailable):
             write()
     locked.execute("ROLLBACK")

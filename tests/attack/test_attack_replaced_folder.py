@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from refusals import refuses
-from small_tracker import as_corpus, fill, open_folder, some_report
+from small_tracker import as_corpus, fill, open_folder, some_report, writes_to
 
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
@@ -41,12 +41,7 @@ def put_another(folder, reader, count=8):
 
 
 def check_takes_no_writes(index):
-    for write in (
-        lambda: index.add([NEW]),
-        lambda: index.link("1", "2", "triager"),
-        lambda: index.unlink("1", "2"),
-        lambda: index.delete("3"),
-    ):
+    for write in writes_to(index):
         with pytest.raises(StoreUnavailable, match=rf"{FILE}[^\n]*$") as refused:
             write()
         assert refused.value.retry_after_s > 0

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import datetime
 
 from gedbd.localization.repository.commit_history import History
 from gedbd.localization.repository.git_command import Git
@@ -63,6 +64,21 @@ class FastImport:
         git("-C", folder, "fast-import", *options, stream=bytes(self.stream))
         found = dict(line.split() for line in marks.read_text().splitlines())
         return [found[f":{number}"] for number in range(1, self.count + 1)]
+
+
+def write_history(folder, history):
+    """Writes commits of (message, day of 2020, {path: text, lines or None to delete}) and gives their ids."""
+    made = FastImport()
+    for message, day, files in history:
+        texts = {
+            path: "".join(f"{line}\n" for line in text) if isinstance(text, list) else text
+            for path, text in files.items()
+        }
+        noon = datetime.fromisoformat(f"2020-{day}T12:00:00+00:00")
+        made.commit(
+            message, [(path, text and text.encode()) for path, text in texts.items()], date=int(noon.timestamp())
+        )
+    return made.write(folder)
 
 
 class Repository:

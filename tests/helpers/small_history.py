@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import ChangeCorpus, Corpus
+from gedbd.corpora.corpus import ChangeCorpus, Corpus, Documents
 from gedbd.corpora.relevance import Links
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_training import ChangeTrainingOptions
@@ -54,6 +54,11 @@ def links(pairs: Iterable[tuple[int, int]], num_reports: int, num_documents: int
     """Links of reports to documents, of which one date or a list of dates says when they were made."""
     table = pd.DataFrame(pairs, columns=["query", "document"])
     return Links(table.assign(source="test", made_at=made_at), num_reports, num_documents)
+
+
+def linked(links: Links, documents: Documents) -> list[tuple[int, str]]:
+    """Each report's row with the id of a document that it is linked to."""
+    return [(int(query), documents.ids[document]) for query, document in links.pairs.T]
 
 
 def added(*lines: str) -> list[str]:

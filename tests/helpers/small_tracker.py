@@ -1,5 +1,6 @@
 """A small tracker, and an index of it, for the tests beside."""
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,6 +84,11 @@ def some_report(number: int, **values) -> Report:
     return Report(**(text | made | values))
 
 
+def text_of(number: int, **values) -> Report:
+    """The text of ``some_report``, without its id."""
+    return some_report(number, issue_id="", **values)
+
+
 def as_corpus(reports: list[Report], group=None) -> Corpus:
     """Reports in chronological order as a corpus."""
     return Corpus.of_table("small", as_table(reports), np.arange(len(reports)) if group is None else np.asarray(group))
@@ -117,6 +123,21 @@ def open_folder(folder: Path, reader) -> StoredIndex:
         return StoredIndex(FolderStore(folder, lambda store: (reader, MATCHING)), folder)
     except StoreUnavailable as error:
         raise ValueError(str(error)) from error
+
+
+def found(index, report: Report, **options) -> list[str]:
+    """The oldest report of each group that a search finds."""
+    return [match.master.issue_id for match in index.search(report, **options)]
+
+
+def writes_to(index) -> tuple[Callable[[], object], ...]:
+    """A change of each kind of an index of some reports, to be made."""
+    return (
+        lambda: index.add([some_report(50)]),
+        lambda: index.link("1", "2", "triager"),
+        lambda: index.unlink("1", "2"),
+        lambda: index.delete("3"),
+    )
 
 
 def stored_terms(store: IndexStore) -> list[str]:

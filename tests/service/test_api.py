@@ -167,16 +167,6 @@ def test_a_value_error_of_the_index_is_the_users(client_of, index, monkeypatch):
     assert (answer.status_code, detail(answer)) == (422, "the index is read only: rebuild it")
 
 
-def test_a_fault_of_ours_is_said_without_its_details(index, monkeypatch, caplog):
-    monkeypatch.setattr(index, "get", lambda issue_id: 1 / 0)
-    with TestClient(create_app(index), base_url="http://localhost", raise_server_exceptions=False) as client:
-        answer = client.get("/api/reports/12")
-        counted = client.get("/metrics").text
-    assert (answer.status_code, detail(answer)) == (500, "internal error: see the log of the service")
-    assert 'status="500"} 1.0' in counted
-    assert "GET /api/reports/12 failed: ZeroDivisionError" in caplog.text
-
-
 def test_health_metrics_and_description(client_of):
     client = client_of()
     assert client.get("/api/health").json() == {"ready": True, "reports": 4, "locates": False, "suggests": False}

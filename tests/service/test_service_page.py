@@ -1,13 +1,11 @@
 """The page in a real browser: Chromium, headless."""
 
-import shutil
-import subprocess
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from git_repository import FastImport
+from playwright.sync_api import Browser, Page, expect
 from small_index import EVIL, FIGURE, TARGETS
 from small_repository import NAMES, make_repository
 from webhook_events import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
@@ -21,16 +19,6 @@ pytestmark = pytest.mark.browser
 TITLE = "Sending a large attachment stops at half"
 LOST = "Undo after the draft is saved empties the message"
 TOKEN = "a token of some length"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium")
-    assert chromium, "no Chromium here: make browser installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        with closing(browser):
-            yield browser
 
 
 @pytest.fixture
@@ -328,19 +316,9 @@ def test_texts_of_commits_are_shown_as_texts(opened, tmp_path: Path):
     repo = tmp_path / "project.git"
     make_repository(repo, 1)
     path = "<img src=x onerror=window.bitten=1>.txt"
-    stream = [
-        "commit refs/heads/main",
-        "committer Ada <ada@example.org> 1700000000 +0000",
-        f"data {len(EVIL)}",
-        EVIL,
-        "from refs/heads/main^0",
-        f"M 100644 inline {path}",
-        f"data {len(EVIL)}",
-        EVIL,
-        "",
-    ]
-    run = ["git", "-C", str(repo), "fast-import", "--quiet"]
-    subprocess.run(run, input="\n".join(stream), text=True, check=True)
+    made = FastImport(start=1_700_000_000)
+    made.commit(EVIL, [(path, EVIL.encode())], parents=["refs/heads/main^0"])
+    made.write(repo)
     finder = open_suspects(str(repo), None, str(tmp_path / "cache"))
     finder.update()
     page = opened(suspects=finder)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, open_folder, some_report
+from small_tracker import MATCHING, RANKER, Switch, as_corpus, fill, found, open_folder, some_report, text_of
 
 from gedbd.corpora.bug_report import Filters, Report, as_table
 from gedbd.corpora.dates import is_id
@@ -19,15 +19,6 @@ from gedbd.triage.backtesting.history_replay import replay
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.storage.index_store import FORMAT, IndexStore
 from gedbd.triage.triage_model import CONFIDENCE_FEATURES
-
-
-def found(index, report, **options):
-    return [match.master.issue_id for match in index.search(report, **options)]
-
-
-def text_of(number, **values):
-    """The text of a stored report, without its id."""
-    return replace(some_report(number), issue_id="", **values)
 
 
 @pytest.mark.integration

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from postgres_server import fill_store, open_store
-from small_tracker import as_corpus, fill, open_folder, some_report
+from small_tracker import as_corpus, fill, found, open_folder, some_report, text_of
 
 from gedbd.corpora.bug_report import Filters, Report
 
@@ -33,15 +33,6 @@ def opened(request, tmp_path, reader):
 @pytest.fixture
 def index(opened, twenty):
     return opened(twenty)
-
-
-def found(index, report, **options):
-    return [match.master.issue_id for match in index.search(report, **options)]
-
-
-def text_of(number, **values):
-    """The text of a stored report, without its id."""
-    return replace(some_report(number), issue_id="", **values)
 
 
 def test_a_copy_finds_its_original_first(index):

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from chat_server import Reply
 from local_server import Answering, LocalServer, running
 
 from gedbd.corpora.clients.bugzilla_client import Bugzilla
@@ -18,15 +19,6 @@ from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
 
 VARIABLES = ("GITHUB_TOKEN", "GITLAB_TOKEN", "JIRA_TOKEN", "JIRA_USER", "BUGZILLA_API_KEY")
 Query = dict[str, list[str]]
-
-
-class Reply(NamedTuple):
-    """An answer; ``content`` becomes JSON unless it is bytes, of which only ``sent`` go out."""
-
-    content: Any
-    status: int = 200
-    headers: dict[str, str] = {}
-    sent: int | None = None
 
 
 class Handler(Answering):

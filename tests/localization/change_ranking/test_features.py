@@ -173,13 +173,14 @@ def test_contents_are_what_the_files_hold_at_the_time():
     np.testing.assert_allclose(np.expm1(match_changes(history, report_words("", ""), 3)[1]["size"]), [2, 1])
 
 
-def test_deleted_and_renamed_files_do_not_exist():
+def test_deleted_and_renamed_files_do_not_exist_and_candidates_are_source_files():
+    first = ("a.py", "b.py", "c.py", "notes.txt")
     history = history_of(
         [
-            commit(0, "add", *(changed(f"{name}.py", hunk(0, added(name)), status="A") for name in ("a", "b", "c"))),
-            commit(1, "delete", changed("a.py", hunk(1, ["-a"]), status="D")),
-            commit(2, "rename", changed("d.py", hunk(1, ["-b", "+d"]), status="R", old_path="b.py")),
-            commit(3, "again", changed("a.py", hunk(0, added("a")), status="A")),
+            commit(0, "add", *(changed(path, hunk(0, added("needle")), status="A") for path in first)),
+            commit(1, "delete", changed("a.py", hunk(1, ["-needle"]), status="D")),
+            commit(2, "rename", changed("d.py", hunk(1, ["-needle", "+d"]), status="R", old_path="b.py")),
+            commit(3, "again", changed("a.py", hunk(0, added("needle")), status="A")),
         ]
     )
     index = history.index
@@ -187,7 +188,12 @@ def test_deleted_and_renamed_files_do_not_exist():
     for before in range(5):
         exists = index.existing(index.num_rows(before))
         found.append({path for path, there in zip(history.table.paths, exists, strict=False) if there})
-    assert found == [set(), {"a.py", "b.py", "c.py"}, {"b.py", "c.py"}, {"d.py", "c.py"}, {"a.py", "c.py", "d.py"}]
+    expected = [set(), {"a.py", "b.py", "c.py"}, {"b.py", "c.py"}, {"d.py", "c.py"}, {"a.py", "c.py", "d.py"}]
+    assert found == [paths | {"notes.txt"} if paths else paths for paths in expected]
+    for before, candidates in ((2, expected[2]), (None, expected[4])):
+        query = ChangeQuery("needle", "", before and START + DAY * before)
+        files = query_features(history, query).files
+        assert {history.table.paths[path] for path in files.paths} == candidates
 
 
 def test_files_changed_together_and_folders_by_hand():
@@ -210,21 +216,6 @@ def test_files_changed_together_and_folders_by_hand():
     np.testing.assert_allclose(found, [expected[path] for path in paths])
     folders = history.index.folders
     assert folders[paths.index("x/a.py")] == folders[paths.index("x/b.py")] != folders[paths.index("c.py")]
-
-
-def test_candidates_are_existing_source_files():
-    history = history_of(
-        [
-            commit(
-                0,
-                "add",
-                *(changed(path, hunk(0, added("needle")), status="A") for path in ("a.py", "b.py", "notes.txt")),
-            ),
-            commit(1, "delete", changed("b.py", hunk(1, ["-needle"]), status="D")),
-        ]
-    )
-    found = query_features(history, ChangeQuery("needle", "")).files
-    assert [history.table.paths[path] for path in found.paths] == ["a.py"]
 
 
 @pytest.mark.parametrize(

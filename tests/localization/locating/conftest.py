@@ -31,3 +31,15 @@ def repository(make_repository):
 def open_index(tmp_path):
     """Opens the index of a repository in a folder of the test."""
     return lambda made, **options: open_repository(made.folder, tmp_path / "cache", **options)
+
+
+@pytest.fixture
+def index_of(open_index):
+    """The index of a repository in a folder of the test, up to date."""
+
+    def updated(made, **options):
+        index = open_index(made, **options)
+        index.update()
+        return index
+
+    return updated

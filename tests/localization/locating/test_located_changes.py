@@ -98,15 +98,14 @@ def test_names_words_and_dates():
     assert reasons(alone, query._replace(created_at=None), QueryWords(WORD_WEIGHTS), {}) == ()
 
 
-def test_words_of_a_tenth_of_the_commits_or_files_are_generic(make_repository, open_index):
+def test_words_of_a_tenth_of_the_commits_or_files_are_generic(make_repository, index_of):
     made = make_repository()
     commits = []
     for number in range(60):  # each file is new, so that a commit has one; "licensed" is in few commits and many files
         message = "common" if number < 6 else "uncommon" if number < 11 else ""
         commits.append((f"{message} change", {f"src/File{number}.c": b"int line%d;\n" % number}))
     made.add(*commits, ("Add licences", {f"src/File{number}.c": b"/* licensed */\n" for number in range(6)}))
-    index = open_index(made)
-    index.update()
+    index = index_of(made)
     found = query_words(index.history, ChangeQuery("uncommon, common and licensed", "absent line", None))
     assert set(found.weights) == {"uncommon", "common", "licensed", "line"}
     assert found.generic == {"licensed", "line"}  # of 61 commits six have "common"; of 60 files six have "licensed"

@@ -104,7 +104,7 @@ def paths_of(located):
 
 
 @pytest.fixture
-def together(make_repository, open_index):
+def together(make_repository, index_of):
     """The index of a parser and its printer, which three fixes changed together."""
     made = make_repository()
     for number in range(3):
@@ -112,9 +112,7 @@ def together(make_repository, open_index):
         made.add(
             (f"Fix {number}", {"src/QuotedParser.java": text, "src/Printer.java": b"class Printer { %d }\n" % number})
         )
-    index = open_index(made)
-    index.update()
-    return index
+    return index_of(made)
 
 
 def reasons_of(index, query, shares, fixes=()):
@@ -168,10 +166,9 @@ def test_which_files_a_report_names(path, text, named):
     assert is_named(path, text) is named
 
 
-def test_files_are_those_of_the_report_date(repository, open_index):
+def test_files_are_those_of_the_report_date(repository, index_of):
     repository.add(("Move", {"src/TablePrinter.java": b"class TablePrinter { void parseQuoted() { } }\n"}))
-    index = open_index(repository)
-    index.update()
+    index = index_of(repository)
     now = index.locate(QUOTED)
     assert (now.commit, now.num_files) == (index.commit, 2)
     assert set(paths_of(now)) == {"src/QuotedParser.java", "src/TablePrinter.java"}
@@ -183,13 +180,12 @@ def test_files_are_those_of_the_report_date(repository, open_index):
     assert (len(none.files), none.files[0].places, none.changes) == (1, (), ())
 
 
-def test_the_branch_held_the_commit_before_a_date(repository, open_index):
+def test_the_branch_held_the_commit_before_a_date(repository, index_of):
     repository.add(("side", {"side.c": b"int quoted;\n"}), parent="main~1", branch="refs/heads/side")
     tree = repository.git("rev-parse", "side^{tree}")
     name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
     merge = repository.git(*name, "commit-tree", tree, "-p", "main", "-p", "side", "-m", "Merge")
-    index = open_index(repository, revision=merge)
-    index.update()
+    index = index_of(repository, revision=merge)
     git, history = Git(repository.folder), index.history
     behind = pd.Timestamp(history.created_at[-1], tz="UTC") + pd.Timedelta(milliseconds=500)
     assert commit_before(git, merge, history, QUOTED._replace(created_at=behind)) == merge
@@ -202,7 +198,7 @@ def test_the_branch_held_the_commit_before_a_date(repository, open_index):
         assert commit_before(git, merge, history, QUOTED._replace(created_at=moment)) == expected
 
 
-def test_what_nobody_writes_is_left_out_and_counted(repository, open_index):
+def test_what_nobody_writes_is_left_out_and_counted(repository, index_of):
     code = b"class QuotedParser { void parseQuoted() { delimiter(); } }\n"
     repository.add(
         (
@@ -216,8 +212,7 @@ def test_what_nobody_writes_is_left_out_and_counted(repository, open_index):
             },
         )
     )
-    index = open_index(repository)
-    index.update()
+    index = index_of(repository)
     located = index.locate(QUOTED)
     assert located.skipped_files == {"vendored": 1, "generated": 1, "binary": 1}
     assert located.num_files == 4
@@ -228,9 +223,8 @@ def test_what_nobody_writes_is_left_out_and_counted(repository, open_index):
     assert "src/größe quoted.java" not in paths_of(index.locate(QUOTED))
 
 
-def test_a_long_report_and_one_without_words(repository, open_index):
-    index = open_index(repository)
-    index.update()
+def test_a_long_report_and_one_without_words(repository, index_of):
+    index = index_of(repository)
     long = ChangeQuery("Quoted values", "parseQuoted drops a delimiter\n" + "lorem42 ipsum.Dolor(x) \n" * 9_000)
     assert paths_of(index.locate(long))[0] == "src/QuotedParser.java"
     located = index.locate(ChangeQuery("?!", "of the"))
@@ -238,14 +232,13 @@ def test_a_long_report_and_one_without_words(repository, open_index):
     assert located.warnings
 
 
-def test_the_answer_is_the_same_in_each_process(make_repository, open_index):
+def test_the_answer_is_the_same_in_each_process(make_repository, index_of):
     """The order of a set of words differs between processes, and 0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1."""
     made = make_repository()
     words = [f"word{chr(97 + number)}" for number in range(26)]
     files = ({f"src/File{number}.c": "\n".join(words[number:]).encode() + b"\n"} for number in range(26))
     made.add(*(("Add", file) for file in files))  # words of different weights
-    index = open_index(made)
-    index.update()
+    index = index_of(made)
     report = report_from_text(" ".join(words))
     own = as_json(report, index.locate(query_of(report)), {})
     command = [sys.executable, "-c", SCRIPT, str(made.folder), str(index.folder), " ".join(words)]

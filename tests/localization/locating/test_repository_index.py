@@ -58,9 +58,8 @@ def test_the_commit_that_shares_words_comes_first_with_its_lines(repository, ope
     assert first.score > max(change.score for change in others)
 
 
-def test_only_commits_before_the_report_are_ranked(repository, open_index):
-    index = open_index(repository)
-    index.update()
+def test_only_commits_before_the_report_are_ranked(repository, index_of):
+    index = index_of(repository)
     moment = pd.Timestamp("2023-11-16T22:13:20Z")  # of the second commit
     (only,) = index.locate(QUOTED._replace(created_at=moment)).changes
     assert only.title == "Begin the project"
@@ -69,32 +68,21 @@ def test_only_commits_before_the_report_are_ranked(repository, open_index):
     assert index.facts(QUOTED._replace(created_at=moment))["num_ranked"] == 1
 
 
-def test_new_commits_are_added_to_the_stored_ones(repository, open_index):
-    open_index(repository).update()
-    (new,) = repository.add(ONE_MORE)
+@pytest.mark.parametrize(("parent", "num_removed"), [("main^0", 0), ("main~2", 2)])
+def test_new_commits_are_added_and_those_that_a_rebase_left_behind_removed(
+    repository, open_index, index_of, parent, num_removed
+):
+    former = index_of(repository)
+    (new,) = repository.add(ONE_MORE, parent=f"refs/heads/{parent}")
     index = open_index(repository)
-    update = index.update()
-    assert (update.num_added, update.num_removed, update.warnings) == (1, 0, ())
+    assert index.update() == (1, num_removed, ())
     assert index.commit == new
     assert set(index.history.ids) == repository.ids()
+    former.update()
     again = open_index(repository)
     assert again.update().num_added == 0
-    assert_same(index, again)
-    fresh = open_index(repository, index=repository.folder / "fresh")
-    fresh.update()
-    assert_same(index, fresh)
-
-
-def test_commits_that_a_rebase_left_behind_are_removed(repository, open_index):
-    index = open_index(repository)
-    index.update()
-    repository.add(ONE_MORE, parent="refs/heads/main~2")
-    update = index.update()
-    assert (update.num_added, update.num_removed) == (1, 2)
-    assert set(index.history.ids) == repository.ids()
-    fresh = open_index(repository, index=repository.folder / "fresh")
-    fresh.update()
-    assert_same(index, fresh)
+    for other in (former, again, index_of(repository, index=repository.folder / "fresh")):
+        assert_same(index, other)
 
 
 def test_the_history_is_that_of_one_commit_though_the_repository_changes(repository, open_index, monkeypatch):
@@ -119,9 +107,8 @@ def test_the_history_is_that_of_one_commit_though_the_repository_changes(reposit
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, -1])
-def test_a_damaged_index_is_made_again(repository, open_index, size):
-    index = open_index(repository)
-    index.update()
+def test_a_damaged_index_is_made_again(repository, open_index, index_of, size):
+    index = index_of(repository)
     file = index.folder / SNAPSHOT
     content = bytearray(file.read_bytes())
     for place in range(len(content) // 2, len(content) // 2 + 200):  # more than what lies between two arrays
@@ -158,9 +145,8 @@ def test_an_update_that_was_cut_off_goes_on_where_it_was(repository, open_index,
     assert not (index.folder / CHECKPOINT).exists()
 
 
-def test_a_reader_does_not_wait_for_another_process(repository, open_index):
-    index = open_index(repository)
-    index.update()
+def test_a_reader_does_not_wait_for_another_process(repository, open_index, index_of):
+    index = index_of(repository)
     repository.add(ONE_MORE)
     other = open_index(repository)
     with FileLock(index.folder / LOCK):
@@ -171,9 +157,8 @@ def test_a_reader_does_not_wait_for_another_process(repository, open_index):
     assert other.update().num_added == 1
 
 
-def test_threads_ask_while_another_updates(repository, open_index):
-    index = open_index(repository)
-    index.update()
+def test_threads_ask_while_another_updates(repository, index_of):
+    index = index_of(repository)
     errors = []
     stop = threading.Event()
 
@@ -270,7 +255,7 @@ index.update()
 
 
 @pytest.mark.slow
-def test_twenty_kills_neither_lose_nor_double_a_commit(make_repository, open_index, tmp_path):
+def test_twenty_kills_neither_lose_nor_double_a_commit(make_repository, index_of, tmp_path):
     made = make_repository()
     made.add(*[(f"change {number}", {f"f{number % 20}": b"word%d\n" % number}) for number in range(COMMITS)])
     command = [sys.executable, "-c", UPDATE, str(made.folder), str(tmp_path / "cache")]
@@ -286,13 +271,10 @@ def test_twenty_kills_neither_lose_nor_double_a_commit(make_repository, open_ind
         if number % 5 == 4:  # also while commits are added to a stored index, and removed from it
             made.add(*[(f"more {number} {more}", {"g": b"%d\n" % more}) for more in range(40)], parent="main~7")
     assert finished < KILLED
-    index = open_index(made)
-    index.update()
+    index = index_of(made)
     assert sorted(index.history.ids) == sorted(made.ids())
     assert {file.name for file in index.folder.iterdir()} <= {SNAPSHOT, "index.lock"}
-    fresh = open_index(made, index=tmp_path / "fresh")
-    fresh.update()
-    assert index.history.ids == fresh.history.ids
+    assert index.history.ids == index_of(made, index=tmp_path / "fresh").history.ids
 
 
 @pytest.mark.slow

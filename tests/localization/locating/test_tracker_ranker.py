@@ -88,10 +88,8 @@ def test_the_ranker_reads_the_fixes_of_the_history_that_is_asked_for():
 
 
 @pytest.mark.integration
-def test_a_ranker_of_another_history_is_told_once(repository, open_index):
-    own = open_index(repository)
-    own.update()
-    fix = FIX._replace(fixing=tuple(own.history.ids[:1]))
+def test_a_ranker_of_another_history_is_told_once(repository, open_index, index_of):
+    fix = FIX._replace(fixing=tuple(index_of(repository).history.ids[:1]))
     for fixes, num_told in (([], 0), ([fix], 0), ([FIX], 1)):
         index = open_index(repository)
         index.ranker = TrackerRanker(default_ranker(), fixes)

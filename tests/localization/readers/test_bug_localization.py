@@ -2,11 +2,11 @@
 
 import gzip
 import json
-from datetime import datetime
 
 import pandas as pd
 import pytest
-from git_repository import FastImport
+from git_repository import write_history
+from small_history import linked
 
 from gedbd.corpora.corpus import FixedReports
 from gedbd.corpora.statistics import describe_changes
@@ -29,12 +29,8 @@ HEADER = "id,bug_id,summary,description,report_time,report_timestamp,status,comm
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """A bare repository, and the ids of its commits, the first one first."""
-    made = FastImport()
-    for message, day, files in HISTORY:
-        seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
-        made.commit(message.encode(), [(path, text.encode()) for path, text in files.items()], date=seconds)
     folder = tmp_path_factory.mktemp("clone") / "demo.git"
-    return str(folder), made.write(folder)
+    return str(folder), write_history(folder, HISTORY)
 
 
 @pytest.fixture
@@ -94,10 +90,6 @@ def instance(id_, base, changes, **more):
     usual = {"repo": "demo/demo", "instance_id": id_, "base_commit": base, "hints_text": "Fixed by #7."}
     texts = {"problem_statement": "It fails\n\nAlways.", "test_patch": patch("test/ParserTest.java"), "patch": changes}
     return json.dumps({**usual, **texts, "created_at": "2020-05-01T00:00:00Z", "FAIL_TO_PASS": "[]"} | more)
-
-
-def linked(links, documents):
-    return [(int(query), documents.ids[document]) for query, document in links.pairs.T]
 
 
 def test_tables_of_ye_et_al_name_short_commits(read, clone):

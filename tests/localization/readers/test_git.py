@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from git_repository import FastImport
+from git_repository import write_history
+from small_history import linked
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.statistics import describe_changes
@@ -52,13 +53,8 @@ ADDED, REASONS = "only additions", ("no source file", "only comments, blank line
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    made = FastImport()
-    for message, day, files in HISTORY:
-        seconds = int(datetime.fromisoformat(f"2020-{day}T12:00:00+00:00").timestamp())
-        texts = {path: lines and "".join(f"{line}\n" for line in lines).encode() for path, lines in files.items()}
-        made.commit(message.encode(), texts.items(), date=seconds)
     folder = tmp_path_factory.mktemp("demo") / "sums.git"
-    made.write(folder)
+    write_history(folder, HISTORY)
     return str(folder)
 
 
@@ -80,10 +76,6 @@ def corpus(repository, reports, cache_dir):
     return read_git(repository, reports=reports, suffixes=[".java"], cache_dir=str(cache_dir))
 
 
-def linked_ids(links, documents):
-    return [(int(query), documents.ids[document]) for query, document in links.pairs.T]
-
-
 def test_the_history_becomes_three_tables(corpus):
     assert corpus.name == "sums"
     assert corpus.commits.table["title"].tolist() == [message for message, *_ in HISTORY]
@@ -99,9 +91,9 @@ def test_messages_name_the_fixes(corpus):
 
 def test_the_removed_code_leads_to_the_commit_the_file_and_the_hunk_behind_the_rename(corpus):
     bug = corpus.commits.ids[1]
-    assert linked_ids(corpus.inducing["commit"], corpus.commits) == [(0, bug)]
-    assert linked_ids(corpus.inducing["file"], corpus.files) == [(0, f"{bug}:Sum.java")]
-    assert linked_ids(corpus.inducing["hunk"], corpus.hunks) == [(0, f"{bug}:Sum.java:2")]
+    assert linked(corpus.inducing["commit"], corpus.commits) == [(0, bug)]
+    assert linked(corpus.inducing["file"], corpus.files) == [(0, f"{bug}:Sum.java")]
+    assert linked(corpus.inducing["hunk"], corpus.hunks) == [(0, f"{bug}:Sum.java:2")]
     assert corpus.inducing["commit"].table["made_at"][0] == corpus.commits.table["created_at"][4]
 
 
@@ -124,7 +116,7 @@ def test_undated_reports_take_all_commits_before_the_fix_and_all_text_files_coun
     commits = corpus.commits.ids
     # notes.txt: report 7 replaced "one" of the first commit, report 9 "two" of the first fix.
     expected = [(0, commits[0]), (0, commits[1]), (0, commits[3]), (2, commits[4])]
-    assert linked_ids(corpus.inducing["commit"], corpus.commits) == expected
+    assert linked(corpus.inducing["commit"], corpus.commits) == expected
 
 
 def test_blamed_lines_come_from_the_cache(repository, reports, corpus, cache_dir, monkeypatch):

@@ -1,11 +1,10 @@
 """Partial clones: commits whose objects are missing are left out and counted, and nothing is fetched."""
 
-import subprocess
-
 import numpy as np
 import pandas as pd
 import pytest
 from git_repository import FastImport, read_history
+from git_repository import git as run
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.localization.readers.git import read_git
@@ -18,10 +17,6 @@ WARNING = (
     "{} commits are left out: their objects are missing, as in a partial clone; git fetch --refetch --no-filter "
     "fetches them"
 )
-
-
-def run(*arguments):
-    return subprocess.run(["git", *map(str, arguments)], capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")

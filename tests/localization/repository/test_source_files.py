@@ -1,9 +1,8 @@
 """Which files of a tree are sources, by attributes, names and kinds; by hand."""
 
-import subprocess
-
 import pytest
 from git_repository import FastImport
+from git_repository import git as run
 
 from gedbd.localization.repository.git_command import (
     Git,
@@ -62,10 +61,6 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("attributes") / "bare.git"
     made.write(place)
     return place
-
-
-def run(*arguments):
-    return subprocess.run(["git", *map(str, arguments)], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_sources_and_the_reasons_of_others(folder):

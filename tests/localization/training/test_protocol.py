@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from small_history import links
 from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import GRANULARITIES
@@ -30,11 +31,6 @@ from gedbd.localization.training.localization_results import (
 from gedbd.retrieval.ranking_tasks import EarlierDocuments, Ranking, per_query, rank
 from gedbd.retrieval.scorers.bm25 import Bm25
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-
-
-def links(pairs, num_queries, num_documents):
-    table = pd.DataFrame(pairs, columns=["query", "document"]).assign(source="table", made_at=pd.NaT)
-    return Links(table, num_queries, num_documents)
 
 
 def with_links(corpus, **inducing):
