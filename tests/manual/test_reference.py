@@ -134,7 +134,7 @@ def test_the_table_of_the_papers_options_is_that_of_the_composed_configurations(
     )
     training = " ".join((ROOT / "docs" / "guides" / "training.md").read_text().split())
     for cfg, told in (
-        (plain, "defaults, which are no paper's: all"),
+        (plain, "gedbd's defaults, not a paper's: all"),
         (paper, "graph-enhanced transformer's paper has"),
     ):
         said = training.partition(told)[2].partition(f"patience {cfg.patience}")[0]
