@@ -1,8 +1,6 @@
 """Training, baselines and backtest in order for one tracker, by the command; again, and after interruptions."""
 
 import shutil
-import sys
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -10,9 +8,9 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 from rich.console import Console
+from run_commands import commands_in
 
-import gedbd.commands.index
-import gedbd.train
+import gedbd
 from gedbd.corpora.corpus import TEST, TRAIN
 from gedbd.encoders.encoder_weights import read_state
 from gedbd.experiments.prepare import prepare_data
@@ -20,32 +18,25 @@ from gedbd.experiments.resuming import trained_epochs
 
 pytestmark = pytest.mark.integration
 
-DEMO = Path(gedbd.train.__file__).parent / "corpora" / "demo.csv"
+DEMO = Path(gedbd.__file__).parent / "corpora" / "demo.csv"
 BEST = ["experiment=best", "encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
 SMALL = ["dataset=demo", "dataset.path=bugs.csv", "task.backtest.max_replayed=50", "trainer.max_epochs=2"]
 
 
-def through(patch, *options, command=gedbd.train):
-    patch.setattr(sys, "argv", ["gedbd", *options])
-    command.main()
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with the newest reports of the bundled corpus, and a way of running the command there."""
+    """A folder with the newest reports of the bundled corpus, and a way of running commands there."""
     folder = tmp_path_factory.mktemp("best")
     newest = pd.read_csv(DEMO, dtype=str, keep_default_na=False).tail(150)
     newest.to_csv(folder / "bugs.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-        yield folder, partial(through, patch)
+    with commands_in(folder) as run:
+        yield folder, run
 
 
 @pytest.fixture(scope="module")
 def finished(home):
     """The folder of a finished run; not to be changed."""
-    home[1](*BEST, *SMALL, "hydra.run.dir=finished")
+    home[1]("train", *BEST, *SMALL, "hydra.run.dir=finished")
     return home[0] / "finished"
 
 
@@ -59,13 +50,11 @@ def copied(finished):
 
 
 @pytest.fixture
-def go_on(home, copied, capsys):
+def go_on(home, copied):
     """Runs the command in the copied folder again; gives what it prints of the MRR before and after the training."""
 
     def run(*options):
-        capsys.readouterr()
-        home[1](*BEST, *SMALL, *options, "hydra.run.dir=copied")
-        return mrr_line(capsys.readouterr().out)
+        return mrr_line(home[1]("train", *BEST, *SMALL, *options, "hydra.run.dir=copied"))
 
     return run
 
@@ -210,7 +199,7 @@ def test_an_interrupted_last_training_ends_like_another(finished, copied, go_on)
 
 @pytest.mark.slow  # trees and a backtest once more
 @pytest.mark.parametrize("before", [1.0, 0.0])
-def test_the_encoder_after_training_is_taken_if_it_is_better(home, copied, go_on, capsys, before):
+def test_the_encoder_after_training_is_taken_if_it_is_better(home, copied, go_on, before):
     (copied / "frozen_ranker_mrr.txt").write_text(f"{before}\n")
     shutil.rmtree(copied / "boosted")
     shutil.rmtree(copied / "backtest")
@@ -221,14 +210,13 @@ def test_the_encoder_after_training_is_taken_if_it_is_better(home, copied, go_on
         assert frozen.checkpoint == str(copied / "checkpoints" / "refit.ckpt")
         assert frozen.val_checkpoint == str(copied / "checkpoints" / "best.ckpt")
         assert OmegaConf.load(copied / "backtest" / "config.yaml").run == str(copied)
-        home[1]("run=copied/backtest", "out=stored", command=gedbd.commands.index)
-        assert "stored: 150 added" in capsys.readouterr().out
+        assert "stored: 150 added" in home[1]("index", "run=copied/backtest", "out=stored")
 
 
 def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finished):
     written = files(finished)
     with pytest.raises(SystemExit, match=r"its run had \S*seed=0, this one has 3"):
-        home[1](*BEST, *SMALL, "seed=3", "hydra.run.dir=finished")
+        home[1]("train", *BEST, *SMALL, "seed=3", "hydra.run.dir=finished")
     assert files(finished) == written
 
 
@@ -246,5 +234,5 @@ def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finishe
 )
 def test_mistakes_are_told_in_one_line_before_the_training(home, options, message):
     with pytest.raises(SystemExit, match=message):
-        home[1](*BEST, *SMALL, *options, "hydra.run.dir=refused")
+        home[1]("train", *BEST, *SMALL, *options, "hydra.run.dir=refused")
     assert not (home[0] / "refused").exists()

@@ -1,18 +1,17 @@
-"""The report in a real browser: Chromium, headless. ``make browser`` installs it where it is missing."""
+"""The report in a real browser: Chromium, headless."""
 
 import json
 import re
 import shutil
 import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from run_commands import commands_in
 
-import gedbd.commands.report
-import gedbd.train
+import gedbd
 
 pytestmark = pytest.mark.browser
 
@@ -38,13 +37,9 @@ addEventListener("load", () => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEDBD_CACHE", str(folder / "cache"))
-        patch.chdir(folder)
-        patch.setattr(sys, "argv", ["gedbd", "encoder=tiny", "trainer=smoke", "hydra.run.dir=run"])
-        gedbd.train.main()
-        patch.setattr(sys, "argv", ["gedbd", "paths=[run]"])
-        gedbd.commands.report.main()
+    with commands_in(folder) as run:
+        run("train", "encoder=tiny", "trainer=smoke", "hydra.run.dir=run")
+        run("report", "paths=[run]")
     probed = folder / "probed.html"
     probed.write_text((folder / "run" / "report.html").read_text().replace("</body>", f"{PROBE}</body>"))
     return probed

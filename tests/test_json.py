@@ -1,17 +1,12 @@
 """``json=true`` of the commands that read little: one document, which holds the numbers of the CSV files."""
 
 import json
-import sys
 from importlib.resources import files
 
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-import gedbd.commands.baseline
-import gedbd.commands.compare
-import gedbd.commands.describe
-import gedbd.commands.report
 from gedbd.configuration.help import read_command
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
@@ -23,25 +18,20 @@ DEMO = str(files("gedbd.corpora") / "demo.csv")
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch, capsys):
-    """Runs a command in a folder of its own; gives its document, and what it printed on standard error."""
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def told(run_command):
+    """Runs a command in a folder of its own; gives its document."""
 
-    def through(command, *options):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options, "json=true"])
-        capsys.readouterr()
-        command.main()
-        printed = capsys.readouterr()
-        assert printed.out.count("\n") == 1
-        return json.loads(printed.out), printed.err
+    def through(*words):
+        printed = run_command(*words, "json=true")
+        assert printed.count("\n") == 1
+        return json.loads(printed)
 
     return through
 
 
-def test_statistics_of_a_corpus(told):
-    document, errors = told(gedbd.commands.describe, "dataset=demo")
-    assert errors == ""
+def test_statistics_of_a_corpus(told, capsys):
+    document = told("describe", "dataset=demo")
+    assert capsys.readouterr().err == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
@@ -59,20 +49,20 @@ def small(told) -> list[str]:
 
 def test_tables_of_runs_of_a_comparison_and_of_a_page(told, small, tmp_path, same_rows):
     for name in ("constant", "bm25"):
-        run, _ = told(gedbd.commands.baseline, f"name={name}", f"hydra.run.dir={name}", *small)
+        run = told("baseline", f"name={name}", f"hydra.run.dir={name}", *small)
         assert list(run) == ["folder", "corpus", "part", "results", "ranking", "examples", "leak", "conclusions"]
         assert (run["corpus"], run["part"]) == ("small", "test")
         for table in ("results", "ranking"):
             same_rows(run[table], tmp_path / name / f"{table}.csv")
         assert run["leak"] == json.loads((tmp_path / name / "leak.json").read_text())
         assert "json" not in (tmp_path / name / "config.yaml").read_text()
-    compared, _ = told(gedbd.commands.compare, "run=bm25", "against=constant", "out=compared.csv")
+    compared = told("compare", "run=bm25", "against=constant", "out=compared.csv")
     same_rows(compared["comparison"], tmp_path / "compared.csv")
-    told(gedbd.commands.compare, "bm25", "constant", "out=compared.tex")
+    told("compare", "bm25", "constant", "out=compared.tex")
     comment, _, table = (tmp_path / "compared.tex").read_text().partition("\n")
     assert comment == "% bm25 minus constant"
     assert table.startswith("\\begin{tabular}")
-    page, _ = told(gedbd.commands.report, "bm25", "constant", "out=page")
+    page = told("report", "bm25", "constant", "out=page")
     assert page["page"] == "page/report.html"
     assert page["not_finished"] == []
 

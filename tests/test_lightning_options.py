@@ -3,7 +3,7 @@
 Rule: what is typed is used or refused in one line.
 """
 
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from omegaconf import DictConfig
-
-import gedbd.commands.evaluate
-import gedbd.train
 
 pytestmark = pytest.mark.integration
 
@@ -57,21 +54,14 @@ class FallingAtTheEnd(Callback):
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_callbacks.py").write_text(CALLBACK)
 
 
 @pytest.fixture
-def type_in(monkeypatch: pytest.MonkeyPatch) -> Any:
+def type_in(run_command: Any) -> Any:
     """Runs the training command with some words."""
-
-    def through(*words: str) -> Any:
-        monkeypatch.setattr(sys, "argv", ["gedbd", *words])
-        return gedbd.train.main()
-
-    return through
+    return partial(run_command, "train")
 
 
 @pytest.fixture
@@ -177,7 +167,7 @@ def test_what_needs_validations_is_refused_where_a_last_training_has_none(type_i
         type_in(*words, "callbacks=model_checkpoint", "callbacks.model_checkpoint.monitor=val/f1")
 
 
-def test_callbacks_loggers_and_the_profiler_are_used(type_in: Any) -> None:
+def test_callbacks_loggers_and_the_profiler_are_used(type_in: Any, run_command: Any) -> None:
     noted = "+callbacks.mine={_target_: own_callbacks.Noted}"
     loggers = [f"+logger.{name}={{_target_: pytorch_lightning.loggers.CSVLogger, save_dir: {name}}}" for name in "ab"]
     chosen = "callbacks=[swa,model_checkpoint,lr_monitor]"
@@ -192,8 +182,7 @@ def test_callbacks_loggers_and_the_profiler_are_used(type_in: Any) -> None:
     }
     assert "run_training_epoch" in Path("run/fit-profile.txt").read_text()
     # What was named for training is not needed to test again.
-    sys.argv[1:] = ["run=run", "part=val"]
-    gedbd.commands.evaluate.main()
+    run_command("evaluate", "run=run", "part=val")
 
 
 def test_short_runs_log_learning_rates_and_are_validated(type_in: Any) -> None:

@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from refusals import call
 from small_github import REPOSITORY
 from small_tracker import as_corpus, fill, open_folder, some_report, stored_terms
 from webhook_events import SECRET, Sender, issue
@@ -72,11 +72,6 @@ def found_in(folder: Path, *wanted: str) -> dict[str, list[str]]:
     return {name: words for name, words in held.items() if words}
 
 
-def command(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["gedbd", *words])
-    gedbd.commands.index.main()
-
-
 def answers(index):
     return [repr(index.search(some_report(number, issue_id=""), 50)) for number in (3, 14, 75)]
 
@@ -86,7 +81,7 @@ def groups(index):
     return [match.members for match in matches if "3" in match.members]
 
 
-def test_the_command_leaves_no_byte(folder, reader, monkeypatch, capsys):
+def test_the_command_leaves_no_byte(folder, reader, capsys):
     before = found_in(folder, *WORDS, ID)
     assert set(before[FILE]) >= {*WORDS[2:], ID}
     (cache,) = folder.glob(f"{CACHE}*")
@@ -94,7 +89,7 @@ def test_the_command_leaves_no_byte(folder, reader, monkeypatch, capsys):
     (folder / f".0123.host.99.part{cache.suffix}").write_text(WORDS[0])  # of a process that was killed
     (folder / f"{CACHE}7").mkdir()  # of an earlier version
     (folder / f"{CACHE}7" / "terms bytes.bin").write_text(WORDS[0])
-    command(monkeypatch, f"out={folder}", f"forget={ID}")
+    call(gedbd.commands.index, f"out={folder}", f"forget={ID}")
     assert "1 forgotten" in capsys.readouterr().out
     assert found_in(folder, *WORDS, ID) == {}
     assert list(feedback_table(folder)["candidate"]) == ["6"]
@@ -114,19 +109,19 @@ def test_the_command_leaves_no_byte(folder, reader, monkeypatch, capsys):
     other.close()
 
 
-def test_ids_that_are_not_stored_are_told_and_erased_elsewhere(folder, monkeypatch):
+def test_ids_that_are_not_stored_are_told_and_erased_elsewhere(folder):
     feedback = FeedbackStore(folder)
     feedback.record(FeedbackEvent(Report("mislaidword", issue_id="999"), "3", "accept", "api"))
     feedback.close()
     with pytest.raises(SystemExit, match=r"^error: forget=999: not in .*index; other data that named it was erased$"):
-        command(monkeypatch, f"out={folder}", f"forget=[999,{ID}]")
+        call(gedbd.commands.index, f"out={folder}", f"forget=[999,{ID}]")
     assert found_in(folder, *WORDS, ID, "mislaidword") == {}
     for words, message in (
         ((f"out={folder.parent}", "forget=3"), "no index.sqlite there"),
         ((f"out={folder}", "forget=3", "encoder=tiny"), "encoder=tiny: forget= only erases"),
     ):
         with pytest.raises(SystemExit, match=message):
-            command(monkeypatch, *words)
+            call(gedbd.commands.index, *words)
 
 
 def test_the_service_leaves_no_byte_while_it_runs(folder, reader):

@@ -97,6 +97,15 @@ def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corp
     return corpus
 
 
+NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+
+
+def scores_of(scorer: Scorer, corpus: Corpus) -> np.ndarray:
+    """The scores of all pairs of reports by a scorer that is given no training pair."""
+    scorer.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
+    return scorer.scores(np.arange(len(corpus)))
+
+
 class PrecomputedScores(Scorer):
     """The scores of a matrix ``(Q, N)``."""
 

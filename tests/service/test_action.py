@@ -20,9 +20,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from small_github import ISSUES, REPOSITORY, SmallGitHub
 
-import gedbd.commands.backtest
-import gedbd.commands.index
-import gedbd.commands.serve
 from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.thresholds import REASONS
 
@@ -198,24 +195,22 @@ def write_event(folder, hub):
 
 
 @pytest.mark.parametrize("hub", [(400,)], indirect=True)
-def test_the_bot_says_what_its_backtest_measured(hub, tmp_path, monkeypatch, capsys):
+def test_the_bot_says_what_its_backtest_measured(hub, tmp_path, monkeypatch, run_command):
     """From a tracker's export to a comment."""
-    monkeypatch.chdir(tmp_path)
-    environment = {"GEDBD_CACHE": "cache", "GITHUB_TOKEN": "t0ken", "GITHUB_API_URL": hub.url}
-    for name, value in (environment | {"GITHUB_REPOSITORY": REPOSITORY}).items():
-        monkeypatch.setenv(name, value)
+    for name, value in {"TOKEN": "t0ken", "API_URL": hub.url, "REPOSITORY": REPOSITORY}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
     repeated = write_event(tmp_path, hub)
     notes = hub.lists[f"{ISSUES}/comments"]
     exported = [issue | {"comments": [n for n in notes if n["id"] == issue["number"]]} for issue in hub.lists[ISSUES]]
     Path("issues.json").write_text(json.dumps(exported))
-    for command, options in (
-        (gedbd.commands.backtest, "dataset=github dataset.path=issues.json encoder=tiny hydra.run.dir=backtest"),
-        (gedbd.commands.index, "run=backtest out=my-index"),
-        (gedbd.commands.serve, "index=my-index event=event.json webhook.target_precision=0.6 webhook.suggest=comment"),
+    printed = ""
+    for line in (
+        "backtest dataset=github dataset.path=issues.json encoder=tiny hydra.run.dir=backtest",
+        "index run=backtest out=my-index",
+        "serve index=my-index event=event.json webhook.target_precision=0.6 webhook.suggest=comment",
     ):
-        monkeypatch.setattr(sys, "argv", ["gedbd", *options.split()])
-        command.main()
-    printed = " ".join(capsys.readouterr().out.split())
+        printed += run_command(*line.split())
+    printed = " ".join(printed.split())
     (row,) = pd.read_csv("backtest/targets.csv").query("target == 0.6").to_dict("records")
     days = "2020-12-14 to 2021-03-09"  # issues 321 to 400
     assert row["status"] == "met"

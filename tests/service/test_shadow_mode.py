@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import sqlite3
-import sys
 from contextlib import closing
 
 import pytest
@@ -12,7 +11,6 @@ from small_github import REPOSITORY
 from small_index import open_small
 from webhook_events import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS, Sender, issue
 
-import gedbd.commands.serve
 from gedbd.service.duplicate_suggestions import Suggestion, SuggestionLog
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.service.forgetting import forget_beside
@@ -100,22 +98,20 @@ def test_what_is_posted_is_recorded_too(index, hook_of, hub):
     assert hook.how_to_write() == ""
 
 
-def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, capsys):
+def test_shadow_mode_is_the_default_of_the_command(hub, tmp_path, monkeypatch, run_command):
     """One event after the other from files, as the Action runs them; the record is not in the index folder."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "my-index").mkdir()
     environment = {"TOKEN": "t0ken", "API_URL": hub.url, "STEP_SUMMARY": "summary.md", "REPOSITORY": REPOSITORY}
     for name, value in environment.items():
         monkeypatch.setenv(f"GITHUB_{name}", value)
     options = ["index=my-index", "event=event.json", "webhook.log_file=kept/suggestions.sqlite"]
-    monkeypatch.setattr(sys, "argv", ["gedbd", *options])
     monkeypatch.setattr(
         "gedbd.triage.stored_index.open_index", lambda folder, cache_dir, backend: open_small(folder, "", None)
     )
+    printed = ""
     for number in (70, 71):
         (tmp_path / "event.json").write_text(json.dumps(issue(number)))
-        gedbd.commands.serve.main()
-    printed = " ".join(capsys.readouterr().out.split())
+        printed += " ".join(run_command("serve", *options).split())
     assert "comments: none (shadow mode: #12 would be suggested, with a probability of 100%)" in printed
     assert printed.count(SWITCH) == 2
     summaries = (tmp_path / "summary.md").read_text().split("### Suggested duplicates")

@@ -1,17 +1,12 @@
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
+from small_reports import filled, scores_of
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.bm25 import Bm25, TfIdf
-from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
-
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
 # title, description, and by hand the words of both: lower case, two letters or more, without "the", "on", "in", "it"
 REPORTS = [
@@ -23,17 +18,6 @@ REPORTS = [
     ("editor editor", "", ["editor", "editor"]),
 ]
 TITLES, DESCRIPTIONS, WORDS = (list(column) for column in zip(*REPORTS, strict=True))
-
-
-def written(make_corpus: Callable[..., Corpus], titles: Sequence[str], descriptions: Sequence[str]) -> Corpus:
-    corpus = make_corpus(range(len(titles)))
-    corpus.reports["title"], corpus.reports["description"] = list(titles), list(descriptions)
-    return corpus
-
-
-def scores_of(baseline: Bm25 | TfIdf, corpus: Corpus) -> np.ndarray:
-    baseline.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
-    return baseline.scores(np.arange(len(corpus)))
 
 
 def lucene(words: list[list[str]], k1: float = 1.5, b: float = 0.75) -> np.ndarray:
@@ -51,7 +35,7 @@ def lucene(words: list[list[str]], k1: float = 1.5, b: float = 0.75) -> np.ndarr
 
 
 def test_bm25_is_lucenes(make_corpus):
-    found = scores_of(Bm25(), written(make_corpus, TITLES, DESCRIPTIONS))
+    found = scores_of(Bm25(), filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
     assert found.dtype == np.float32
     assert lucene(WORDS)[0, 1] > 0.1
     np.testing.assert_allclose(found, lucene(WORDS), rtol=1e-5, atol=1e-6)
@@ -59,7 +43,7 @@ def test_bm25_is_lucenes(make_corpus):
 
 @pytest.mark.parametrize("baseline", [Bm25(), Bm25(square_root=True), Bm25(field="title"), TfIdf()])
 def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, baseline):
-    found = scores_of(baseline, written(make_corpus, TITLES, DESCRIPTIONS))
+    found = scores_of(baseline, filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
     assert np.isfinite(found).all()
     assert (found[[2, 3]] == 0).all()
     assert (found[:, [2, 3]] == 0).all()
@@ -67,7 +51,7 @@ def test_a_report_without_words_is_like_no_other_not_even_itself(make_corpus, ba
 
 
 def test_tfidf_is_the_cosine_of_scikit_learns_vectors(make_corpus):
-    found = scores_of(TfIdf(), written(make_corpus, TITLES, DESCRIPTIONS))
+    found = scores_of(TfIdf(), filled(make_corpus, title=TITLES, description=DESCRIPTIONS))
     texts = [f"{title} {description}" for title, description in zip(TITLES, DESCRIPTIONS, strict=True)]
     expected = cosine_similarity(TfidfVectorizer(stop_words="english", sublinear_tf=True).fit_transform(texts))
     assert found.dtype == np.float32

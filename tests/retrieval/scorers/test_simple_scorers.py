@@ -1,9 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from small_reports import filled
+from small_reports import filled, scores_of
 
-from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.fields import components, products
 from gedbd.retrieval.ranking_tasks import EarlierReports, rank
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, linked_groups
@@ -58,14 +57,6 @@ def test_a_known_group_is_named_after_its_oldest_report(pairs, expected):
     group = linked_groups(pairs_of(*pairs), 6)
     assert group.dtype == np.int64
     assert group.tolist() == expected
-
-
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
-
-
-def scores_of(baseline: FieldAgreement | Recency, corpus: Corpus) -> np.ndarray:
-    baseline.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
-    return baseline.scores(np.arange(len(corpus)))
 
 
 @pytest.mark.parametrize("field", ["component", "version", "priority"])

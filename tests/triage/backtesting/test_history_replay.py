@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from small_reports import some_reports as some_undated_reports
 from small_tracker import RANKER
 
 from gedbd.corpora.corpus import PARTS, TEST, Corpus
-from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.retrieval.ranking_tasks import evenly_spaced
 from gedbd.retrieval.report_ranking import report_training as history_module
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, ReportHistory
@@ -16,26 +16,13 @@ from gedbd.triage.triage_model import CONFIDENCE_FEATURES, NUM_COMPARED, NUM_FOL
 pytestmark = pytest.mark.integration
 
 QUICK = RankerOptions(kind="linear")
-WORDS = np.array(
-    [
-        *("crash", "paste", "picture", "mail", "lost", "folder", "slow", "start", "menu", "print", "sync"),
-        *("calendar", "error", "login"),
-    ]
-)
 
 
 def some_reports(seed, count):
-    """Reports of random words, and unit vectors for them."""
-    generator = np.random.default_rng(seed)
-    reports = pd.DataFrame("", index=range(count), columns=list(BUG_FIELDS), dtype=str)
-    reports["id"] = [str(row) for row in range(count)]
-    reports["title"] = [" ".join(generator.choice(WORDS, 3)) for _ in range(count)]
-    reports["description"] = [" ".join(generator.choice(WORDS, size)) for size in generator.integers(0, 12, count)]
-    reports["component"] = generator.choice(["ui", "net", ""], count)
+    """Reports of random words, one a day, and unit vectors for them."""
+    reports, vectors = some_undated_reports(seed, count)
     since = pd.to_timedelta(np.arange(count), unit="D")
-    reports["created_at"] = pd.Timestamp("2024-01-01", tz="UTC") + since
-    vectors = generator.normal(size=(count, 4)).astype(np.float32)
-    return reports, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return reports.assign(created_at=pd.Timestamp("2024-01-01", tz="UTC") + since), vectors
 
 
 def replayed(reports, vectors, group, rows):
