@@ -38,12 +38,6 @@ def test_a_training_leaves_its_results(printed):
     assert f"test F1 {f1:.3f}" in " ".join(printed.split())
 
 
-@pytest.mark.usefixtures("printed")
-def test_a_part_that_does_not_exist_is_not_evaluated(run):
-    with pytest.raises(SystemExit, match="part=tset is unknown: choose train, val, test"):
-        run("evaluate", "run=trained", "part=tset")
-
-
 def test_a_report_like_a_stored_one_is_found(run):
     (answer,) = map(json.loads, run("search", "index=index", TITLE, "json=true", "top_k=1").splitlines())
     (match,) = answer["matches"]

@@ -144,11 +144,6 @@ def test_the_oldest_suggestions_are_dropped(tmp_path, monkeypatch):
         assert [one.issue for one in log.read()] == ["2", "3"]
 
 
-def test_an_unknown_mode_is_refused(index):
-    with pytest.raises(ValueError, match=r"webhook\.suggest=loud is unknown: choose shadow, comment$"):
-        Webhook(index, REPOSITORY, suggest="loud")
-
-
 @pytest.mark.parametrize("limit", ["0", "1001", "x"])
 def test_the_number_of_suggestions_is_bounded(replayed, limit):
     assert replayed.client.get(f"/api/suggestions?limit={limit}").status_code == 422

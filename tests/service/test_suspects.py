@@ -182,7 +182,4 @@ def test_wrong_options_are_refused(repo, tmp_path, monkeypatch, repo_name, run, 
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ValueError, OSError), match=message):
         open_suspects(repo_name, run, str(tmp_path / "cache"))
-
-
-def test_a_service_without_a_repository_has_no_finder(tmp_path):
     assert open_suspects(None, None, str(tmp_path)) is None

@@ -97,12 +97,6 @@ def test_the_target_is_that_of_the_index_as_it_is_now(index, hook_of):
     assert hook.post_comments() == []
 
 
-def test_a_target_that_was_not_measured_is_refused(index):
-    there = "measured only the targets 0.5, 0.7, 0.8, 0.9; run gedbd backtest target_precision=0.95 and build"
-    with pytest.raises(ValueError, match=f"^webhook.target_precision=0.95: the backtest of this index {there}"):
-        Webhook(index, REPOSITORY, target_precision=0.95)
-
-
 def test_events_keep_the_index_up_to_date(send, hub, index):
     send(issue(20, "edited", "Week 53 in January", body="Text."))
     assert (index.get("20").title, index.get("20").component) == ("Week 53 in January", "Calendar")
@@ -250,10 +244,22 @@ def test_one_event_from_a_file(hub, hook_of, tmp_path):
         run_event(hook, file, "issues")
 
 
-@pytest.mark.parametrize("repository", [None, "", "mail", "ann/mail/x", "ann/../mail", "ann/m ail"])
-def test_a_repository_is_asked_for(index, repository):
-    with pytest.raises(ValueError, match="must be owner/name"):
-        Webhook(index, repository)
+@pytest.mark.parametrize(
+    ("repository", "options", "message"),
+    [
+        *((one, {}, "must be owner/name") for one in (None, "", "mail", "ann/mail/x", "ann/../mail", "ann/m ail")),
+        (
+            REPOSITORY,
+            {"target_precision": 0.95},
+            "^webhook.target_precision=0.95: .* only the targets 0.5, 0.7",
+        ),
+        (REPOSITORY, {"lists": True, "suggestions": 2}, "^webhook.lists=true needs webhook.suggestions"),
+        (REPOSITORY, {"suggest": "loud"}, r"webhook\.suggest=loud is unknown: choose shadow, comment$"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(index, repository, options, message):
+    with pytest.raises(ValueError, match=message):
+        Webhook(index, repository, **options)
 
 
 @pytest.mark.parametrize(
@@ -333,8 +339,3 @@ def test_a_list_is_right_if_one_of_its_reports_is(index, hook_of, tmp_path, happ
     assert judged.outcome == outcome
     append_summary(tmp_path / "summary.md", hook, "#70 added")
     assert f"| #20, #31, #12 | 100% | {outcome} |" in (tmp_path / "summary.md").read_text()
-
-
-def test_a_list_of_another_length_is_refused(index):
-    with pytest.raises(ValueError, match=r"^webhook.lists=true needs webhook.suggestions"):
-        Webhook(index, REPOSITORY, lists=True, suggestions=2)

@@ -42,28 +42,20 @@ def all_paths(before):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_definitions_reach_what_a_path_without_another_definition_reaches(seed):
+def test_data_follows_paths_without_another_definition_and_control_paths_of_variables(seed):
     keys, reads, definitions, before = random_graph(random.Random(seed))
-    expected = set()
+    data, flow = set(), set()
     for first, *between, last in all_paths(before):
         same = keys[first] == keys[last] and first != last
         ends = [event for event in between if keys[event] == keys[first] and definitions[event] == FULL_DEFINITION]
         if same and definitions[first] != NO_DEFINITION and reads[last] and not ends:
-            expected.add((first, last, EdgeKind.DATA))
-    assert data_edges(keys, reads, definitions, before) == (expected, False)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_control_follows_paths_of_variables(seed):
-    keys, _, _, before = random_graph(random.Random(seed))
-    expected = set()
-    for first, *between, last in all_paths(before):
-        controls = keys[first] == keys[last] == NO_KEY
-        if controls and first != last and all(keys[event] != NO_KEY for event in between):
-            expected.add((first, last, EdgeKind.CONTROL))
+            data.add((first, last, EdgeKind.DATA))
+        if same and keys[first] == NO_KEY and all(keys[event] != NO_KEY for event in between):
+            flow.add((first, last, EdgeKind.CONTROL))
         if not between and (keys[first] == NO_KEY) != (keys[last] == NO_KEY):
-            expected.add((first, last, EdgeKind.SEQUENTIAL))
-    assert flow_edges(keys, before) == expected
+            flow.add((first, last, EdgeKind.SEQUENTIAL))
+    assert data_edges(keys, reads, definitions, before) == (data, False)
+    assert flow_edges(keys, before) == flow
 
 
 @pytest.mark.parametrize("limit", ["MAX_BITS", "MAX_EDGES"])

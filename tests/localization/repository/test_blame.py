@@ -43,7 +43,7 @@ def text(lines):
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def test_moves_renames_and_white_space_are_looked_through(repository):
+def test_moves_renames_and_white_space_are_looked_through_in_files_of_any_name(repository):
     git, ids = repository
     assert LAST[1] == "\tint  the_line_that_moves_up ;  "
     assert blame_lines(git, ids[4], "new\nname", range(1, 8)) == [
@@ -55,25 +55,16 @@ def test_moves_renames_and_white_space_are_looked_through(repository):
         BlamedLine(ids[4], "new\nname", 6),
         BlamedLine(ids[1], "old name", 6),
     ]
+    assert blame_lines(git, "HEAD", "latin-é", [1]) == [BlamedLine(ids[1], "latin-é", 1)]
 
 
-def test_lines_come_in_the_order_asked_for_each_as_often(repository):
+@pytest.mark.parametrize("max_ranges", [1, 1000])  # there are two, which one command takes or two do
+def test_lines_come_in_the_order_asked_for_each_as_often(repository, monkeypatch, max_ranges):
+    monkeypatch.setattr("gedbd.localization.repository.inducing.MAX_RANGES", max_ranges)
     git, ids = repository
     found = blame_lines(git, "HEAD", "new\nname", [7, 6, 1, 6])
     assert [(line.commit_id, line.line) for line in found] == [(ids[1], 6), (ids[4], 6), (ids[1], 1), (ids[4], 6)]
     assert blame_lines(git, "HEAD", "new\nname", []) == []
-
-
-def test_a_name_that_is_not_utf_8(repository):
-    git, ids = repository
-    assert blame_lines(git, "HEAD", "latin-é", [1]) == [BlamedLine(ids[1], "latin-é", 1)]
-
-
-def test_more_ranges_than_a_command_takes(repository, monkeypatch):
-    git, _ = repository
-    whole = blame_lines(git, "HEAD", "new\nname", [1, 3, 5, 7])
-    monkeypatch.setattr("gedbd.localization.repository.inducing.MAX_RANGES", 2)
-    assert blame_lines(git, "HEAD", "new\nname", [1, 3, 5, 7]) == whole
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,7 @@ def test_a_diff_can_be_cut_at_any_character():
         if files and text[:end].endswith(("@@ -1,2 +1", "-a\n+b", "@@ -5 +5 @@\n-d")):
             assert files[-1].is_cut
     assert not any(file.is_cut for file in parse(text))
-
-
-def test_what_is_no_diff_has_no_files():
-    assert parse("") == []
-    assert parse("hello\n@@ -1 +1 @@\n-x") == []
+    assert parse("hello\n@@ -1 +1 @@\n-x") == []  # no diff
 
 
 def test_a_line_without_a_prefix_flags_its_file_and_hides_no_other():
