@@ -16,17 +16,6 @@ pytestmark = pytest.mark.integration
 TEMPLATE = "dataset.url_template='https://bugs.example.org/show_bug.cgi?id={issue_id}'"
 
 
-@pytest.fixture
-def run(run_command, tmp_path):
-    """Runs the command in a folder of its own, and gives the run folder."""
-
-    def through(*options):
-        run_command("backtest", *options, "hydra.run.dir=out")
-        return tmp_path / "out"
-
-    return through
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The folder of a backtest with addresses that fills a table into a file, and what it printed; only read."""
@@ -126,7 +115,7 @@ def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_
         (["dataset=demo", "split.test_from=0.999"], "split test of demo has none of its"),
     ],
 )
-def test_mistakes_are_told_in_one_line(run, tmp_path, options, message):
+def test_mistakes_are_told_in_one_line(run_command, tmp_path, options, message):
     (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=message):
-        run(*options, "encoder=tiny")
+        run_command("backtest", *options, "encoder=tiny")

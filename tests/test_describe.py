@@ -1,8 +1,8 @@
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from git_repository import git
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -75,9 +75,9 @@ def test_an_export_of_a_tracker_shows_where_links_come_from_and_what_rows_count(
 
 
 def test_a_history_of_changes_is_described_with_its_reports(tmp_path, run_command):
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Fix bug 7"], check=True)
+    git("init", "-q", tmp_path)
+    name = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    git("-C", tmp_path, *name, "commit", "-q", "--allow-empty", "-m", "Fix bug 7")
     (tmp_path / "bugs.csv").write_text("Issue_id,Title\n7,It fails\n")
     reports = ["dataset@dataset.reports=csv", f"dataset.reports.path={tmp_path}/bugs.csv"]
     reports.append("dataset.reports.columns.duplicate=null")
