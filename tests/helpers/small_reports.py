@@ -100,9 +100,9 @@ def filled(make_corpus: Callable[..., Corpus], **columns: Sequence[str]) -> Corp
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
 
-def scores_of(scorer: Scorer, corpus: Corpus) -> np.ndarray:
-    """The scores of all pairs of reports by a scorer that is given no training pair."""
-    scorer.fit(ScorerInputs.of_reports(corpus.reports, NO_PAIRS))
+def scores_of(scorer: Scorer, corpus: Corpus, train: pd.DataFrame = NO_PAIRS) -> np.ndarray:
+    """The scores of all pairs of reports by a scorer that is given some training pairs."""
+    scorer.fit(ScorerInputs.of_reports(corpus.reports, train))
     return scorer.scores(np.arange(len(corpus)))
 
 

@@ -8,10 +8,10 @@ the body, its values for cs come out exactly; without it they differ by one or t
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from small_reports import NO_PAIRS
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import title_description
@@ -22,7 +22,6 @@ from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 DUMPS = Path(__file__).parents[4] / "shared" / "data" / "stackexchange"  # beside the repository
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 WHOLE = 10**9  # characters
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DUMPS.is_dir(), reason=f"{DUMPS} is not here")]
 

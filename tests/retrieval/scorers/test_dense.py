@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
+from small_reports import NO_PAIRS
 from torch import nn
 
 from gedbd.corpora.corpus import Corpus
@@ -12,7 +12,6 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, load_tiny_encoder
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 TITLES = ["crash on start", "", "the editor is slow", "crash", "crash on start", "print"]
 DESCRIPTIONS = ["", "", "since the last version", "on start of the editor", "", "crash " * 40]
 TEXTS = [

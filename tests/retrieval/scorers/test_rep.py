@@ -4,14 +4,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from small_reports import filled
+from small_reports import filled, scores_of
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.scorers.rep import INITIAL_WEIGHTS, Bm25F, Rep
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
 from gedbd.retrieval.scorers.simple_scorers import FieldAgreement
-
-NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
 
 # title, description, and by hand the words of each: lower case, two letters or more, without stop words
 REPORTS = [
@@ -27,11 +25,6 @@ TITLES, DESCRIPTIONS, TITLE_WORDS, DESCRIPTION_WORDS = (list(column) for column 
 
 def pairs_of(*rows: tuple[int, int, int]) -> pd.DataFrame:
     return pd.DataFrame(np.array(rows, dtype=np.int64).reshape(-1, 3), columns=["earlier", "later", "label"])
-
-
-def scores_of(baseline: Bm25F | Rep | FieldAgreement, corpus: Corpus, train: pd.DataFrame = NO_PAIRS) -> np.ndarray:
-    baseline.fit(ScorerInputs.of_reports(corpus.reports, train))
-    return baseline.scores(np.arange(len(corpus)))
 
 
 def neighbours(words: list[list[str]]) -> list[list[str]]:
