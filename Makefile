@@ -7,7 +7,7 @@ OWNER := $(shell sed -n 's|^Repository = "https://github.com/\(.*\)/gedbd"|\1|p'
 OF_OWNER := (/gedbd\b|\s+is\s+the\s+GitHub\s+account)
 
 .DEFAULT_GOAL := $(if $(filter command,$(firstword $(origin owner))),owner,help)
-.PHONY: help owner install demo paper test integration test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
+.PHONY: help owner install demo paper test integration slow test-all attack browser soak check sensitivity bench bench-compare docs docs-serve dist clean
 
 help:     ## list the commands
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): *[^#]*## */make \1\t/' | expand -t 20
@@ -49,6 +49,9 @@ integration: .venv/dev-installed  ## run the tests of whole commands, trainings 
 
 test-all: .venv/dev-installed  ## run all tests but those of the browser
 	$(PYTEST) -m 'not browser' -n 2 --dist loadscope
+
+slow: .venv/dev-installed  ## run the slow tests, but those of make attack
+	$(PYTEST) -m 'slow and not browser' -n 2 --dist loadscope --ignore=tests/attack --ignore=tests/service/test_fuzz.py
 
 attack: .venv/dev-installed  ## run the slow tests of hostile input and of faults
 	$(PYTEST) -m 'slow and not browser' -n 2 --dist loadscope tests/attack tests/service/test_fuzz.py
