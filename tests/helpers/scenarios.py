@@ -121,12 +121,12 @@ SCENARIOS = {
         before=("gedbd baseline name=bm25 dataset=demo", "gedbd baseline name=fusion dataset=demo"),
         options={
             "gedbd train": SHORT,
-            "gedbd train encoder=roberta": f"dataset=demo {SMALL_ROBERTA}",
-            "gedbd train pairs=grouped": "dataset=demo",
+            # These and runs of several seeds lie apart from the single run that later lines name.
+            "gedbd train encoder=roberta": f"dataset=demo {SMALL_ROBERTA} hydra.run.dir=outputs/roberta",
+            "gedbd train pairs=grouped": "dataset=demo hydra.run.dir=outputs/grouped",
             "gedbd train -m fusion.lambda_text=0.3,0.5,0.7": "graph.pca_dim=5",
             "gedbd train -m hydra/sweeper=optuna": "hydra.sweeper.n_trials=2",
             "gedbd train pairs=pk": "encoder.max_tokens=128",
-            # Runs of several seeds lie apart from the single runs that later lines name.
             "gedbd train seeds=5 split=fold": "hydra.run.dir=outputs/folds",
             "gedbd train experiment=supcon_paper": "dataset=demo encoder.max_tokens=128",
             "gedbd baseline name=bm25": TINY,

@@ -123,12 +123,12 @@ def test_commands_for_reports_refuse_the_run(command, whole, module, out):
         ("task.limits.code_tokens=600", "but the encoder has 512 positions"),
         ("monitor=val/f1", "monitor=val/f1 is not logged: choose one of val/loss"),
         ("task.reduction=max", "task.reduction=max is unknown: choose mean or sum"),
-        ("dataset=demo", "holds no methods: choose dataset=java_sources"),
+        ("dataset=demo dataset.path=pkg://gedbd.corpora/demo.csv", "holds no methods: choose dataset=java_sources"),
     ],
 )
 def test_mistakes_are_told_in_one_line(train, tmp_path, option, message):
     with pytest.raises(SystemExit, match=message):
-        train(option, folder=tmp_path)
+        train(*option.split(), folder=tmp_path)
 
 
 @pytest.mark.slow  # two trainings
