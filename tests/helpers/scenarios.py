@@ -211,6 +211,7 @@ NOT_RUN = {
         "make test",
         "make integration",
         "make test-all",
+        "make slow",
         "make attack",
         "make check",
     ),
