@@ -302,11 +302,11 @@ def _sections(parts: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     Raises:
         ValueError: If an option belongs to a part that was not given by its name.
     """
-    found = dict(parts)
+    sections = dict(parts)
     encoder = parts["encoder"]
     if isinstance(encoder, str | Path) and ("/" in str(encoder) or Path(encoder).is_dir()):
-        found["encoder"] = model_options(str(encoder))
-    names = {name: part for name, part in found.items() if isinstance(part, str)}
+        sections["encoder"] = model_options(str(encoder))
+    names = {name: part for name, part in sections.items() if isinstance(part, str)}
     for option in options:
         section = option.partition(".")[0]
         if section not in names:
@@ -314,13 +314,13 @@ def _sections(parts: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     words = [f"{name}={part}" for name, part in names.items()]
     words += [f"{option}={value}" for option, value in options.items()]
     if "encoder" not in names:  # for parts whose size is that of the encoder
-        given = found["encoder"]
+        given = sections["encoder"]
         dim = given["dim"] if isinstance(given, Mapping) else given.model.projection.out_features
         words.append(f"encoder.dim={dim}")
     if names:
         cfg = compose_options("train", words)
-        found |= {name: OmegaConf.to_container(cfg[name], resolve=True) for name in names}
-    return found
+        sections |= {name: OmegaConf.to_container(cfg[name], resolve=True) for name in names}
+    return sections
 
 
 def _instance(part: Any, **more: Any) -> Any:
