@@ -72,7 +72,7 @@ def build_corpus(
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
             and, if the tracker provides it, ``RESOLVED_AT`` as dates.
-        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``csv_export``.
+        links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``duplicate_cells``.
         source: The file, for messages.
         columns: Name in the file of each field, for messages; None for fields that the tracker does not have.
         warnings: Warnings of the reader, which come first.

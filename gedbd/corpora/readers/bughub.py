@@ -9,8 +9,8 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, build_corpus, resolution_dates
-from gedbd.corpora.readers.csv_export import split_links
 from gedbd.corpora.readers.csv_file import read_table, take_columns
+from gedbd.corpora.readers.duplicate_cells import split_links
 from gedbd.corpora.urls import check_template
 from gedbd.io.http import shown_url
 

@@ -4,7 +4,7 @@ import pytest
 
 from gedbd.corpora.corpus import Corpus, keep_last
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, DOCUMENT_FIELDS, build_corpus
-from gedbd.corpora.readers.csv_export import split_links
+from gedbd.corpora.readers.duplicate_cells import split_links
 from gedbd.corpora.relevance import Links
 
 COLUMNS = {field: field.capitalize() for field in (*BUG_FIELDS, "duplicate")}
