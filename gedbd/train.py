@@ -6,7 +6,7 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.command import command, gc_paused, typed_words
 from gedbd.configuration.option_types import check_trainer
 from gedbd.experiments.sweep_jobs import JOB_FOLDER, resumable_job
 from gedbd.io.console import print_detail
@@ -32,14 +32,14 @@ def main(cfg: DictConfig) -> float:
         console = first_process_console()
         check_loggers(cfg.logger)
         hydra = HydraConfig.get()
-        check_sections(cfg, hydra.overrides.task, hydra.runtime.choices)  # imports the task
+        words = typed_words()
+        check_sections(cfg, words, hydra.runtime.choices)  # imports the task
     folder = Path(hydra.runtime.output_dir)
     if JOB_FOLDER in os.environ and cfg.ckpt_path is None and cfg.seeds == 1:  # a job of a sweep continues
         cfg.ckpt_path = readable_checkpoint(folder)
-    words = hydra.overrides.task
     if cfg.ckpt_path:
+        cfg = resumed_options(cfg, words, hydra.runtime.choices)
         words = [*Run(Path(cfg.ckpt_path).parent.parent).overrides, *words]
-        cfg = resumed_options(cfg, hydra.overrides.task, hydra.runtime.choices)
         check_trainer(cfg.trainer)
     check_device(cfg.trainer)
     print_detail(console, preset_line(words))

@@ -5,7 +5,7 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.command import command, gc_paused, typed_words
 from gedbd.experiments.run_folder import check_corpus, check_run_folder, run_weights
 from gedbd.io.console import open_console
 
@@ -29,7 +29,7 @@ def main(cfg: DictConfig) -> float:
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
     folder = Path(hydra.runtime.output_dir)
-    made_by = ["backtest", *hydra.overrides.task]
+    made_by = ["backtest", *typed_words()]
     return run_backtest(cfg, prepared, weights, folder, made_by, console)
 
 

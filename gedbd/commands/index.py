@@ -4,11 +4,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from gedbd.configuration.command import command
+from gedbd.configuration.command import command, typed_words
 from gedbd.io.console import open_console, print_line, print_path, printable_line
 from gedbd.triage.storage.index_folder import LOCATED
 from gedbd.triage.storage.postgres_connections import server_of
@@ -52,7 +51,7 @@ def main(cfg: DictConfig) -> None:
 
 def check_run_options(cfg: DictConfig) -> None:
     """Raises ValueError if the command line sets ``run=`` and also the encoder or text."""
-    options = [word for word in HydraConfig.get().overrides.task if word.lstrip("+").startswith(("encoder", "text"))]
+    options = [word for word in typed_words() if word.lstrip("+").startswith(("encoder", "text"))]
     if cfg.run and options:
         raise ValueError(
             f"{options[0]}: run= already sets the encoder and text, from its backtest; leave one of the two out"
@@ -102,9 +101,7 @@ def _forget(cfg: DictConfig) -> None:
     from gedbd.service.forgetting import forget_reports
     from gedbd.triage.storage.index_folder import FILE
 
-    words = [
-        word for word in HydraConfig.get().overrides.task if word.partition("=")[0] not in ("out", "store", "forget")
-    ]
+    words = [word for word in typed_words() if word.partition("=")[0] not in ("out", "store", "forget")]
     if words:
         raise ValueError(f"{words[0]}: forget= only erases reports and takes out= or store= alone; leave this out")
     ids = [str(word) for word in (cfg.forget if OmegaConf.is_list(cfg.forget) else [cfg.forget])]

@@ -5,7 +5,7 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from gedbd.configuration.command import command, gc_paused
+from gedbd.configuration.command import command, gc_paused, typed_words
 from gedbd.io.console import open_console
 
 
@@ -21,7 +21,7 @@ def main(cfg: DictConfig) -> float:
 
     silence_library_logs()
     hydra = HydraConfig.get()
-    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), hydra.overrides.task, open_console())
+    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), typed_words(), open_console())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import hydra
 from hydra import initialize_config_dir
@@ -181,6 +181,22 @@ def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iter
         safe_line = PASSWORD.sub(r"\1\2***", printable(line))
         exit_code = IN_USE_STATUS if isinstance(error, LockedError) else status
         raise CommandError(f"error: {safe_line}", _run_folder(), exit_code) from error
+
+
+def typed_words(kind: Literal["task", "hydra"] = "task") -> list[str]:
+    """The options of the running command as typed, or those of Hydra.
+
+    Interpolations in them are not resolved: a value such as that of ``hydra.job.override_dirname`` may not be passed on
+    without quotes.
+    """
+    overrides = HydraConfig.get().overrides
+    return plain_words(overrides.task if kind == "task" else overrides.hydra)
+
+
+def plain_words(words: Any) -> list[str]:
+    """The words of a list of OmegaConf, which resolves interpolations in each word that is read from it."""
+    unresolved: Any = OmegaConf.to_container(words) if OmegaConf.is_config(words) else words
+    return list(map(str, unresolved))
 
 
 class Terminated(KeyboardInterrupt):

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Protocol
 
 from hydra import compose
-from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
+from gedbd.configuration.command import typed_words
 from gedbd.experiments.baseline_run import check_baseline, run_baseline
 from gedbd.experiments.callbacks import epochs_of_best, value_of_best
 from gedbd.experiments.distributed import is_first
@@ -116,7 +116,7 @@ class BestTask:
             with recorded_part("baselines", name=name):
                 self._rank(options, weights if self.baselines[name] == "after" else None, folder / name, console)
         if not (folder / "backtest" / MATCHING).is_file():
-            command = ["train", *HydraConfig.get().overrides.task]
+            command = ["train", *typed_words()]
             with recorded_part("backtests"):
                 self.backtest.run(backtest_options, prepared, weights, folder / "backtest", command, console)
         return max(trained_mrr, frozen_mrr)

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, WandbLogger
 
 from gedbd.configuration.allowed_targets import check_plain
+from gedbd.configuration.command import plain_words, typed_words
 from gedbd.configuration.command_words import option_of
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.sweep_jobs import JOB_FOLDER, Pruned
@@ -77,15 +78,13 @@ def describe_job(cfg: DictConfig, folder: Path, job_type: str) -> dict[str, Any]
     job = HydraConfig.get()
     job_dir = Path(job.runtime.output_dir)
     trains_seeds = folder.resolve() != job_dir.resolve()
-    options = [
-        option for option in map(str, job.overrides.task) if option_of(option).partition(".")[0] not in NOT_IN_NAME
-    ]
+    options = [option for option in typed_words() if option_of(option).partition(".")[0] not in NOT_IN_NAME]
     group = None
     if JOB_FOLDER in os.environ:
         sweep = job_dir.parent
         group = sweep.name[:MAX_NAME_CHARACTERS]
         command = sweep / "multirun.yaml"  # Hydra writes it before the first job
-        shared = set(OmegaConf.load(command).hydra.overrides.task) if command.is_file() else set()
+        shared = set(plain_words(OmegaConf.load(command).hydra.overrides.task)) if command.is_file() else set()
         options = [option for option in options if option not in shared] or options
     elif trains_seeds:
         group = job_dir.name[:MAX_NAME_CHARACTERS]

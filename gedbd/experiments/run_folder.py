@@ -22,6 +22,7 @@ from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.allowed_targets import check_options, check_plain, keep_local, named_targets
+from gedbd.configuration.command import typed_words
 from gedbd.configuration.option_types import check_values
 from gedbd.io.checksums import check_whole
 from gedbd.io.console import stage
@@ -60,7 +61,7 @@ PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transform
 def save_run(folder: Path, cfg: DictConfig, corpus: "Corpus | ChangeCorpus") -> None:
     """Writes ``config.yaml``, resolved and with absolute paths, and ``versions.json`` with the options as typed."""
     folder.mkdir(0o700, parents=True, exist_ok=True)
-    typed = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    typed = typed_words() if HydraConfig.initialized() else []
     if cfg.get("ckpt_path"):
         # A resumed run keeps its options, of which the command line repeats few.
         typed = [*Run(Path(cfg.ckpt_path).parent.parent).overrides, *typed]

@@ -16,6 +16,7 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
+from gedbd.configuration.command import typed_words
 from gedbd.corpora.urls import URL_OF, with_urls
 from gedbd.evaluation.display_names import display_name, with_display_names
 from gedbd.evaluation.figures import name_subject, rank_curves, save_figure, title_cosines, training_curves
@@ -284,7 +285,7 @@ def write_run_page(
         assert isinstance(figure, Figure)
         save_figure(name_subject(figure, corpus), folder / "figures" / name)
     # Outside of Hydra there is no command line.
-    typed = HydraConfig.get().overrides.task if HydraConfig.initialized() else None
+    typed = typed_words() if HydraConfig.initialized() else None
     page = write_report(
         folder,
         f"{title}: {corpus}",

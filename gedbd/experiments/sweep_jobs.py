@@ -27,7 +27,7 @@ from hydra.types import RunMode
 from hydra.utils import get_original_cwd
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from gedbd.configuration.command import Terminated, exit_status, sigterm_as_interrupt
+from gedbd.configuration.command import Terminated, exit_status, plain_words, sigterm_as_interrupt, typed_words
 from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.errors import error_line, output_paths
 from gedbd.io.console import first_line, is_first_process, open_console, print_line, say_once
@@ -142,7 +142,7 @@ def job_folder(sweep_dir: str, number: int, overrides: Any) -> str:
     A new folder is named by the job's number, or, if other overrides use it, by the next free number. Several
     processes may call this at the same time.
     """
-    words = tuple(map(str, overrides))
+    words = tuple(plain_words(overrides))
     return find_job(Path(sweep_dir), words) or reserve_job(Path(sweep_dir), int(number), words)
 
 
@@ -186,7 +186,7 @@ def resumable_job(task: Task) -> Task:
 
 def _run_job(cfg: DictConfig, folder: Path, module: str) -> float:
     """Runs a job unless it has finished; returns its value, NaN if it has none."""
-    previous = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    previous = read_status(folder) or JobStatus(RUNNING, tuple(typed_words()))
     settings = _fingerprint(cfg)
     if previous.settings not in (None, settings) and (previous.done or any(folder.rglob("*.ckpt"))):
         changed = f"its configuration has changed since it ran in {folder}: set another hydra.sweep.dir"
@@ -230,12 +230,7 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
     """
     hydra = HydraConfig.get()
     command = [sys.executable, "-m", module, f"--config-name={hydra.job.config_name}"]
-    command += [
-        *hydra.overrides.hydra,
-        *hydra.overrides.task,
-        "hydra.mode=RUN",
-        f"hydra.run.dir={quoted_text(str(folder))}",
-    ]
+    command += [*typed_words("hydra"), *typed_words(), "hydra.mode=RUN", f"hydra.run.dir={quoted_text(str(folder))}"]
     command += ["hydra.output_subdir=null", *(f"~hydra.callbacks.{name}" for name in hydra.callbacks)]
     environment = os.environ | {JOB_FOLDER: str(folder)}
     if ATTEMPT in environment:
@@ -256,7 +251,7 @@ def _run_process(module: str, folder: Path, log: BinaryIO | None) -> int:
 
 def _record(task: Task, cfg: DictConfig, folder: Path) -> float:
     """Runs a job in this process, which was started for it, and records how it ends."""
-    previous = read_status(folder) or JobStatus(RUNNING, tuple(HydraConfig.get().overrides.task))
+    previous = read_status(folder) or JobStatus(RUNNING, tuple(typed_words()))
     running = replace(previous, state=RUNNING, value=None, reason=None, settings=_fingerprint(cfg))
     if "trainer" in cfg:
         cfg.trainer.enable_progress_bar = False  # it would fill the log

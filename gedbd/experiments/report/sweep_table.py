@@ -13,6 +13,7 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
+from gedbd.configuration.command import plain_words
 from gedbd.configuration.command_words import quoted_text
 from gedbd.experiments.sweep_jobs import FAILED, FINISHED, LOG_FILE, PRUNED, JobStatus, read_jobs, read_status
 from gedbd.io.command_output import finish_document, print_table, record
@@ -53,7 +54,7 @@ class SweepTable(Callback):
     def _find_jobs(self, config: DictConfig) -> None:
         """Counts the jobs and finds the options that vary."""
         params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
-        overrides = OverridesParser.create().parse_overrides([*params, *config.hydra.overrides.task])
+        overrides = OverridesParser.create().parse_overrides([*params, *plain_words(config.hydra.overrides.task)])
         self.varied = {str(item.get_key_element()) for item in overrides if item.is_sweep_override()}
         if config.hydra.sweeper._target_.endswith(".BasicSweeper"):
             (batch,) = BasicSweeper.split_arguments(overrides, None)

@@ -87,6 +87,18 @@ def test_a_sweep_goes_on_after_failed_and_pruned_jobs_and_the_same_command_retri
 
 
 @pytest.mark.integration
+def test_options_reach_the_jobs_as_typed(fake_sweep, capsys):
+    typed = "trainer.enable_progress_bar='a=b, ${seed}'"
+    folder = fake_sweep("seed=1,2", typed, "hydra.sweep.subdir=${hydra.job.override_dirname}")
+    assert fake_sweep.seeds == [1, 2]
+    jobs = {job.name.partition(",")[0]: status for job, status in read_jobs(folder).items()}
+    assert {name: status.overrides for name, status in jobs.items()} == {
+        f"seed={n}": (f"seed={n}", typed) for n in (1, 2)
+    }
+    assert "left out" not in capsys.readouterr().out
+
+
+@pytest.mark.integration
 def test_an_interrupted_job_is_run_again_unless_another_process_runs_it_or_its_configuration_changed(
     fake_sweep, tmp_path, capsys
 ):
