@@ -1,22 +1,41 @@
 """Dates of exports, the formats in which they are written, and the chronological order of reports."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
+from gedbd.corpora.month_names import LANGUAGES, to_english
+
 MAX_READ = 5_000  # dates; later ones are assumed to have the same format
 DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
-OTHERS = ("%d.%m.%Y", "%d.%m.%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d/%b/%Y", "%d/%b/%y")
+OTHERS = ("%d.%m.%Y", "%d.%m.%y", "%Y年%m月%d日")
+NAMED_MONTHS = (
+    *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d/%b/%Y", "%d-%b-%y", "%d/%b/%y"),
+    *("%d.%b.%Y", "%d.%b.%y", "%d. %b %Y", "%Y. %b %d"),
+)
 TWELVE_HOURS = (" %I:%M %p", " %I:%M:%S %p", ", %I:%M %p", ", %I:%M:%S %p")
 TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", ", %H:%M:%S", " %H:%M:%S %z", *TWELVE_HOURS)
-MAILS = ("%a, %d %b %Y %H:%M:%S %z", "%a %b %d %H:%M:%S %Y")
-FORMATS = (*(day + time for day, time in product((*DAY_FIRST, *MONTH_FIRST, *OTHERS), TIMES)), *MAILS)
+MAILS = ("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S UTC %Y")
+JAVASCRIPT = "%a %b %d %Y %H:%M:%S GMT%z"  # Wed May 13 2026 11:21:41 GMT+0000 (Coordinated Universal Time)
+NAMED_FORMATS = tuple(day + time for day, time in product(NAMED_MONTHS, TIMES))
+FORMATS = (
+    *(day + time for day, time in product((*DAY_FIRST, *MONTH_FIRST, *OTHERS), TIMES)),
+    *(*NAMED_FORMATS, *MAILS, JAVASCRIPT),
+)
+# Numbers since 1970, as formats: digits in a second.
+EPOCHS = {"epoch_seconds": 0, "epoch_milliseconds": 3, "epoch_microseconds": 6, "epoch_nanoseconds": 9}
+FIRST_EPOCH_SECOND = 10**8  # March 1973: earlier ones have as many digits as days such as 20240131
+NUMBER = re.compile(r"\d{1,19}(?:\.\d{1,9})?", re.ASCII)
+LANGUAGE_FORMAT = re.compile(rf"({'|'.join(LANGUAGES)}):(.+)", re.DOTALL)  # de:%d. %b %Y
+ZONE_NAME = re.compile(r"\s*\([^()]*\)$|\s+(?:UTC|GMT)$")
+ZONE_FORMATS = ("%Z", "UTC", "GMT", ")")
 MIN_YEAR = 1970
 MAX_YEAR = 2200
 ISO_FORMAT = "ISO8601"  # pandas uses the same name
@@ -24,15 +43,17 @@ EXPECTED = "2024-01-31 or 2024-01-31T09:30:00+01:00"
 OUTSIDE = f"dates outside the years {MIN_YEAR} to {MAX_YEAR}"
 MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
 MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
+EPOCH_START = datetime(MIN_YEAR, 1, 1, tzinfo=UTC)
+MAX_MICROSECONDS = (datetime(MAX_YEAR + 1, 1, 1, tzinfo=UTC) - EPOCH_START) // timedelta(microseconds=1)
 NO_TIME = "00"
 NO_DATE = f"not a date; expected format: {EXPECTED}"
 DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
 TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
-ZONE = r"(?:[Zz]|(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
+ZONE = r"(?:[Zz]|UTC|GMT|(?:UTC|GMT)?(?P<sign>[+-])(?P<offset_hours>\d\d)(?::?(?P<offset_minutes>\d\d))?)"
 ISO = re.compile(rf"{DAY}(?:[Tt ]\s?{TIME}\s?{ZONE}?)?", re.ASCII)
 # 2024-01-31T09:30:00 with or without a fraction of a second, in a year that is in range; no leap second.
 PLAIN = re.compile(
-    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?", re.ASCII
+    r"(?:19[7-9]|20\d|21\d)\d-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:[0-5]\d(?:\.(?:\d{3}|\d{6}))?(?: ?UTC|Z)?", re.ASCII
 )
 # A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
 ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
@@ -45,42 +66,62 @@ ID = re.compile(ID_PATTERN)
 MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
-def find_format(texts: Iterable[str]) -> str:
+def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
     """Detects the format of dates.
 
+    Args:
+        texts: The dates of a column.
+        others: Dates of further columns, which tell whether days or months come first where ``texts`` do not.
+
     Returns:
-        ``ISO8601``, or a format of ``datetime.strptime``; ``ISO8601`` also if no format reads all dates.
+        ``ISO8601``, a name in ``EPOCHS``, or a format of ``datetime.strptime``, after a language and a colon where the
+        names of months are not English; ``ISO8601`` also if no format reads all dates.
 
     Raises:
         ValueError: It is ambiguous whether days or months come first.
     """
-    written = list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
+    written = _distinct(texts)
     if not written or any(_reads(text, ISO_FORMAT) for text in written):
         return ISO_FORMAT
+    if all(NUMBER.fullmatch(text) for text in written):
+        return next((form for form in EPOCHS if all(_is_epoch(text, form) for text in written)), ISO_FORMAT)
     formats = [form for form in FORMATS if all(_reads(text, form) for text in written)]
+    if not formats and any(map(str.isalpha, written[0])):
+        named = (f"{language}:{form}" for language, form in product(LANGUAGES, NAMED_FORMATS))
+        formats = [form for form in named if all(_reads(text, form) for text in written)]
     if not formats:
         return ISO_FORMAT
-    # Twelve-hour times come mostly from accounts in US English, which write months first.
-    if formats[0].endswith(TWELVE_HOURS):
-        return formats[-1]
-    readings = {tuple(datetime.strptime(text, form) for text in written) for form in formats}
-    if len(readings) > 1:
-        raise ValueError(
-            f"dates such as {written[0]!r} may begin with the day or with the month: set dataset.date_format="
-            f"{formats[0]!r} or dataset.date_format={formats[1]!r}"
-        )
-    return formats[0]
+    different: dict[tuple[datetime, ...], str] = {}
+    for form in formats:
+        different.setdefault(tuple(parse_date(text, form) for text in written), form)
+    if len(different) == 1:
+        return formats[0]
+    further = _distinct(others)
+    fitting = [form for form in different.values() if all(_reads(text, form) for text in further)]
+    if len(fitting) == 1:
+        return fitting[0]
+    first, second, *_ = different.values()
+    raise ValueError(
+        f"dates such as {written[0]!r} may begin with the day or with the month: set dataset.date_format="
+        f"{first!r} or dataset.date_format={second!r}"
+    )
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
 
 
 def _reads(text: str, form: str) -> bool:
     try:
-        if form == ISO_FORMAT:
-            parse_date(text)
-        else:
-            datetime.strptime(text, form)
+        parse_date(text, form)
     except ValueError:
         return False
     return True
+
+
+def _is_epoch(text: str, form: str) -> bool:
+    """Whether a number counts such units since 1970, and not others: each has its own number of digits."""
+    return float(text) >= FIRST_EPOCH_SECOND * 10 ** EPOCHS[form] and _reads(text, form)
 
 
 class OutOfRangeError(ValueError):
@@ -92,7 +133,7 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
 
     Args:
         text: The date; surrounding blanks are ignored.
-        date_format: ``ISO8601``, or as in ``datetime.strptime``.
+        date_format: See ``find_format``.
 
     Returns:
         The moment in UTC. A leap second becomes the second before it; digits below a microsecond are dropped.
@@ -105,7 +146,7 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
     if len(written) > MAX_LENGTH:
         raise ValueError(NO_DATE)
     if date_format != ISO_FORMAT:
-        return check_range(datetime.strptime(written, date_format))
+        return check_range(_reader(date_format)(written))
     year = ANY_YEAR.fullmatch(written)
     if year is not None:
         check_year(int(year["year"]))
@@ -113,6 +154,33 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
     if match is None:
         raise ValueError(NO_DATE)
     return check_range(_moment(match))
+
+
+@cache
+def _reader(date_format: str) -> Callable[[str], datetime]:
+    """The function that reads dates in a format other than ISO 8601. It raises ValueError for other texts."""
+    if date_format in EPOCHS:
+        return partial(_read_epoch, decimals=EPOCHS[date_format])
+    named = LANGUAGE_FORMAT.fullmatch(date_format)
+    return partial(_read_format, date_format=named[2] if named else date_format, language=named[1] if named else "")
+
+
+def _read_epoch(text: str, decimals: int) -> datetime:
+    if NUMBER.fullmatch(text) is None:
+        raise ValueError(NO_DATE)
+    whole, _, fraction = text.partition(".")
+    microseconds = int((whole + fraction[:6].ljust(6, "0")).rjust(19, "0")) // 10**decimals
+    if not 0 < microseconds < MAX_MICROSECONDS:
+        raise OutOfRangeError(OUTSIDE)
+    return EPOCH_START + timedelta(microseconds=microseconds)
+
+
+def _read_format(text: str, date_format: str, language: str) -> datetime:
+    if language:
+        text = to_english(text, language)
+    if not date_format.endswith(ZONE_FORMATS):
+        text = ZONE_NAME.sub("", text)
+    return datetime.strptime(text, date_format)
 
 
 def parse_mail_date(text: str) -> datetime:
@@ -182,7 +250,7 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         is_outside = False
         try:
             if date_format == ISO_FORMAT and PLAIN.fullmatch(text):
-                date = datetime.fromisoformat(text).replace(tzinfo=UTC)  # several times faster than parse_date
+                date = datetime.fromisoformat(text.rstrip(" UTCZ")).replace(tzinfo=UTC)  # faster than parse_date
             else:
                 date = parse_date(text, date_format)
         except OutOfRangeError:

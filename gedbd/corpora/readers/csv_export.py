@@ -117,7 +117,7 @@ def _build(
     reports, column_warnings = take_columns(table, columns, file)
     if date_format is None:
         try:
-            date_format = find_format(reports["created_at"])
+            date_format = find_format(reports["created_at"], reports[RESOLVED_AT])
         except ValueError as error:
             raise ValueError(f"{file}, column {columns['created_at']!r}: {error}") from error
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)

@@ -121,9 +121,9 @@ def test_dates_of_a_csv_of_jira(tmp_path, dataset, dates, options, day):
             r"bugs\.csv: dates such as .* set dataset\.date_format='%d/%m/%y %H:%M' or .*'%m/%d/%y %H:%M'",
         ),
         (
-            "28/Okt/24 9:15 PM",
+            "28/Xyz/24 9:15 PM",
             [],
-            r"row 2: 'created': unreadable date '28/Okt/24 9:15 PM'; expected: 27/Nov/24 9:15 AM or 2024-01-31T09:30"
+            r"row 2: 'created': unreadable date '28/Xyz/24 9:15 PM'; expected: 27/Nov/24 9:15 AM or 2024-01-31T09:30"
             r":00Z; other formats: dataset\.date_format=",
         ),
         ("27/Nov/24", ["dataset.date_format=mixed"], r"bugs\.csv: dataset\.date_format=mixed guesses"),
