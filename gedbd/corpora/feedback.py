@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from gedbd.corpora.bug_report import Report
-from gedbd.io.sqlite_file import Database
+from gedbd.io.sqlite_file import Database, check_schema, connect_database
 
 FEEDBACK_FILE = "feedback.sqlite"
 COLUMNS = ("moment", "subject", "issue_id", "title", "description", "candidate", "verdict", "who", "source")
@@ -176,7 +176,8 @@ def feedback_table(path: Path) -> pd.DataFrame:
         raise ValueError(f"{file}: no such file: give a {FEEDBACK_FILE} or the index folder that holds one")
     query = f"SELECT {', '.join(COLUMNS)} FROM latest ORDER BY number"
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
+        with closing(connect_database(file.resolve(), "mode=ro")) as store:
+            check_schema(store, SCHEMA)
             rows = store.execute(query).fetchall()
     except sqlite3.DatabaseError as error:
         raise ValueError(f"{file}: this is not a feedback file ({error})") from error

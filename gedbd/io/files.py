@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,32 +34,6 @@ def private_files() -> Iterator[None]:
         yield
     finally:
         os.umask(previous)
-
-
-def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqlite3.Connection:
-    """Opens an SQLite file in which deleted content is overwritten; only the owner can read a new file.
-
-    Args:
-        path: The file.
-        mode: The query of its URI, such as ``mode=ro``; by default the file is created if absent.
-        **options: Those of ``sqlite3.connect``.
-
-    Raises:
-        sqlite3.DatabaseError: If it cannot be opened.
-        ValueError: If it is a symbolic link of another user.
-    """
-    check_link(path)
-    if mode == "mode=rwc" and not path.exists():
-        with suppress(OSError):  # SQLite reports what is wrong
-            path.touch(mode=0o600)
-    connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
-    try:
-        # Only some systems enable it by default. SQLite gives -wal and -shm the mode of the file.
-        connection.execute("PRAGMA secure_delete=ON")
-    except sqlite3.DatabaseError:
-        connection.close()
-        raise
-    return connection
 
 
 def cache_folder(cache_dir: str | Path) -> Path:

@@ -5,18 +5,23 @@ cannot be written is opened for reading.
 
 SQLite creates ``-wal`` and ``-shm`` even to read. A read-only file for which no other process has created them is
 opened as immutable, and is checked for changes after each statement.
+
+A file may come from someone else, and SQLite runs its triggers, views and constraints. So a file is only used if it
+defines what this package defines, see ``check_schema``.
 """
 
 import logging
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gedbd.io.files import connect_database
+from gedbd.io.files import check_link
 
 LOCK_TIMEOUT_S = 5.0
 CACHE_TIMEOUT_S = 60.0
@@ -30,6 +35,9 @@ NO_PERMISSION = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CA
 FAILING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOLFS)
 # SQLite also reports these for a readable file whose folder cannot be written or whose disk is full.
 STILL_READABLE = (*NO_PERMISSION, *FAILING, sqlite3.SQLITE_FULL)
+# Comments and spaces of SQL, or one of its other tokens; SQLite keeps the text of a definition.
+TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|[ \t\n\f\r]+|('[^']*'|"[^"]*"|`[^`]*`|\[[^]]*]|\w+|.)""", re.DOTALL)
+STATISTICS = {("table", "sqlite_stat1"): "sqlite_stat1(tbl,idx,stat)"}  # of the statement ANALYZE
 log = logging.getLogger("gedbd")
 
 
@@ -47,6 +55,69 @@ class StoreUnavailable(Exception):  # noqa: N818 (it names a state of the store,
 
 class DamagedFileError(StoreUnavailable):
     """The file is damaged or not a database of this package."""
+
+
+def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqlite3.Connection:
+    """Opens an SQLite file in which deleted content is overwritten; only the owner can read a new file.
+
+    Args:
+        path: The file.
+        mode: The query of its URI, such as ``mode=ro``; by default the file is created if absent.
+        **options: Those of ``sqlite3.connect``.
+
+    Raises:
+        sqlite3.DatabaseError: If it cannot be opened.
+        ValueError: If it is a symbolic link of another user.
+    """
+    check_link(path)
+    if mode == "mode=rwc" and not path.exists():
+        with suppress(OSError):  # SQLite reports what is wrong
+            path.touch(mode=0o600)
+    connection: sqlite3.Connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, **options)
+    try:
+        # Only some systems enable it by default. SQLite gives -wal and -shm the mode of the file.
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")  # definitions in the file call no function with side effects
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def check_schema(connection: sqlite3.Connection, schema: str, may_lack: bool = True) -> None:
+    """Checks that a file defines tables, indexes, views and triggers as a schema does, and no others.
+
+    Args:
+        connection: The open file.
+        schema: The statements that create the tables of a new file.
+        may_lack: Whether definitions may be missing, as they are created next.
+
+    Raises:
+        sqlite3.DatabaseError: If it does not; the message names the first difference.
+    """
+    expected = _expected(schema)
+    found = _definitions(connection)
+    for (kind, name), tokens in found.items():
+        if (kind, name) not in expected:
+            raise sqlite3.DatabaseError(f"it has the {kind} {name!r:.80}, which gedbd did not make")
+        if tokens != expected[kind, name]:
+            raise sqlite3.DatabaseError(f"its {kind} {name} is not as gedbd makes it")
+    missing = [key for key in expected if key not in found and key not in STATISTICS]
+    if missing and not may_lack:
+        raise sqlite3.DatabaseError("it has no {} {}".format(*missing[0]))
+
+
+@cache
+def _expected(schema: str) -> dict[tuple[str, str], list[str]]:
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.executescript(schema)
+        return _definitions(own) | {key: TOKEN.findall(f"CREATE TABLE {text}") for key, text in STATISTICS.items()}
+
+
+def _definitions(connection: sqlite3.Connection) -> dict[tuple[str, str], list[str]]:
+    """The tokens of what a file defines, without comments, by kind and name; none for the index of a key."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    return {(str(kind), str(name)): list(filter(None, TOKEN.findall(str(sql or "")))) for kind, name, sql in rows}
 
 
 class SqliteFile:
@@ -157,6 +228,13 @@ class SqliteFile:
         self.query("PRAGMA journal_mode=WAL")
         self.query("PRAGMA synchronous=FULL")
         self.query("SELECT count(*) FROM sqlite_master")  # creates the log, which ``_check_identity`` compares
+
+    def check_schema(self, schema: str, may_lack: bool = True) -> None:
+        """See ``check_schema``. Raises StoreUnavailable."""
+        try:
+            check_schema(self._sqlite, schema, may_lack)
+        except sqlite3.DatabaseError as error:
+            raise self._unavailable(error) from error
 
     def check_structure(self) -> None:
         """Checks the integrity of a file of up to ``MAX_CHECKED_BYTES``, as it may be a copy of several states.
@@ -338,7 +416,8 @@ class Database(SqliteFile):
             raise ValueError(str(error)) from error
 
     def prepare(self) -> None:
-        """Enables the write-ahead log, checks the integrity and creates the tables."""
+        """Enables the write-ahead log, checks schema and integrity, and creates the tables."""
+        self.check_schema(self._schema)
         self.enable_wal()
         self.check_structure()
         with self._locked():
@@ -366,8 +445,10 @@ class CacheFile(SqliteFile):
 
     def prepare(self) -> None:
         """Creates the table."""
+        create = f"CREATE TABLE IF NOT EXISTS {self._table}"
+        self.check_schema(create)
         self.query(f"PRAGMA page_size = {self._page_bytes}")
-        self.query(f"CREATE TABLE IF NOT EXISTS {self._table}")
+        self.query(create)
 
     def store(self, rows: Iterable[Sequence[object]]) -> None:
         """Adds rows, or replaces those with the same keys, in one transaction."""

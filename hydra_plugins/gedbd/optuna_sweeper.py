@@ -2,7 +2,9 @@
 
 import math
 import os
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.configuration.command_words import quoted_text
 from gedbd.experiments.sweep_jobs import FINISHED, PRUNED, STUDY, TRIAL, read_status
 from gedbd.io.console import open_console, print_line
+from gedbd.io.sqlite_file import connect_database
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -126,6 +129,7 @@ class OptunaSweeper(Sweeper):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
+        check_study(folder / STUDY_FILE)
         study = optuna.create_study(storage=storage, study_name=STUDY, direction=self.direction, load_if_exists=True)
         if study.user_attrs.get("options", arguments) != arguments:
             raise ValueError(f"{folder} holds a search with other options: set another hydra.sweep.dir")
@@ -139,6 +143,20 @@ class OptunaSweeper(Sweeper):
         study.sampler = instantiate(self.sampler, seed=self.seed + len(study.get_trials(deepcopy=False)))
         trial = study.ask(fixed_distributions=space)
         return OptunaTrial(trial.number, trial._trial_id, trial.params)
+
+
+def check_study(file: Path) -> None:
+    """Raises ValueError if a study's file has triggers or views, which would run; Optuna makes none."""
+    if not file.exists():
+        return
+    kinds = " AND ".join(f"sql NOT LIKE 'CREATE {kind} %'" for kind in ("TABLE", "INDEX", "UNIQUE INDEX"))
+    try:
+        with closing(connect_database(file, "mode=ro")) as study:
+            others = study.execute(f"SELECT name FROM sqlite_master WHERE {kinds}").fetchall()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file} is damaged ({error}): set another hydra.sweep.dir") from error
+    if others:
+        raise ValueError(f"{file} has {others[0][0]!r:.80}, which Optuna did not make: set another hydra.sweep.dir")
 
 
 def distribution(override: Override) -> "BaseDistribution":

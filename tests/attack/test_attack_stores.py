@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
 from fastapi.testclient import TestClient
 from refusals import call, refuses
@@ -19,17 +20,20 @@ from webhook_events import SECRET, issue, signed
 
 import gedbd.commands.serve
 from gedbd.corpora.bug_report import Report
+from gedbd.corpora.clients.github_client import CommentStore
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.encoders.caches import cached_vectors
+from gedbd.encoders.captioning import TABLE as CAPTIONS
 from gedbd.experiments.wandb_workspace import write_sweep
 from gedbd.io import sqlite_file
 from gedbd.io.files import replacing, write_text
-from gedbd.io.sqlite_file import StoreUnavailable
+from gedbd.io.sqlite_file import CacheFile, StoreUnavailable
 from gedbd.service.app import create_app
+from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.service.webhook import Webhook
 from gedbd.triage.storage.index_store import IndexStore
+from hydra_plugins.gedbd.optuna_sweeper import check_study
 
-WEBHOOK_FILE = "webhook.sqlite"
 STRANGER = 65534
 VERDICT = {"report": {"title": "x"}, "candidate": "12", "verdict": "accept"}
 BOTH = pytest.mark.parametrize("name", [FEEDBACK_FILE, WEBHOOK_FILE])
@@ -191,6 +195,72 @@ def test_a_verdict_takes_the_same_work_however_many_were_recorded_before(tmp_pat
 
 def zeros(texts):
     yield np.arange(len(texts)), np.zeros((len(texts), 2), dtype=np.float32)
+
+
+def store_index(path: Path) -> None:
+    with closing(IndexStore(path)) as store, store.transaction():
+        pass
+
+
+def make_feedback(path: Path) -> None:
+    FeedbackStore(path.parent).close()
+
+
+def make_study(path: Path) -> None:
+    optuna.create_study(storage=f"sqlite:///{path}")
+
+
+# Each database, with one of its tables, what makes it, and what opens it.
+DATABASES: dict[str, tuple[str, str, Callable[[Path], object], Callable[[Path], object]]] = {
+    "index": ("index.sqlite", "reports", store_index, store_index),
+    "feedback": (FEEDBACK_FILE, "events", make_feedback, make_feedback),
+    "feedback to train on": (FEEDBACK_FILE, "events", make_feedback, feedback_table),
+    "webhook": (WEBHOOK_FILE, "events", EventTable, EventTable),
+    "comments": ("notes.sqlite", "note", CommentStore, CommentStore),
+    "cache": ("captions.sqlite", "captions", *[lambda path: CacheFile(path, CAPTIONS)] * 2),
+    "study": ("study.db", "trials", make_study, check_study),
+}
+TRIGGER = "CREATE TRIGGER {0}_lost AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END;"
+EDIT = (  # puts text behind the first bracket
+    "PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = substr(sql, 1, instr(sql, '(')) || '{1}'"
+    " || substr(sql, instr(sql, '(') + 1) WHERE name = '{0}'"
+)
+PLANTED = {
+    "a trigger": TRIGGER,
+    "a view": "CREATE VIEW more AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "a table": "CREATE TABLE more (x)",
+    "an index": "CREATE INDEX more ON {0} (hex(zeroblob(1000000)))",
+    "a generated column": EDIT.format("{0}", "x AS (hex(zeroblob(1000000))), "),
+    "a constraint": EDIT.format("{0}", "x CHECK (false), "),
+    "a constraint between texts": EDIT.format("{0}", "x DEFAULT ''/*'' CHECK (false) CHECK (''*/''), "),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("name", DATABASES)
+def test_what_a_stranger_defines_in_a_database_does_not_run(tmp_path: Path, name: str, planted: str) -> None:
+    file_name, table, make, use = DATABASES[name]
+    make(tmp_path / file_name)
+    use(tmp_path / file_name)
+    with closing(sqlite3.connect(tmp_path / file_name)) as stranger:
+        stranger.executescript(EDIT.format(table, "  \n-- a comment\n"))
+    use(tmp_path / file_name)  # comments and spaces of an older version
+    with closing(sqlite3.connect(tmp_path / file_name)) as stranger:
+        stranger.executescript(PLANTED[planted].format(table))
+    if name == "study" and planted not in ("a trigger", "a view"):
+        return use(tmp_path / file_name)  # other versions of Optuna have other tables
+    with refuses(rf"{file_name}\b.*(did not make|not as gedbd makes it)", Exception):
+        use(tmp_path / file_name)
+
+
+def test_a_cache_with_a_trigger_is_made_again(tmp_path: Path) -> None:
+    file = tmp_path / "cache.sqlite"
+    cached_vectors(file, 2, ["a"], zeros)
+    with closing(sqlite3.connect(file)) as stranger:
+        stranger.executescript(TRIGGER.format("vectors"))
+    with pytest.warns(UserWarning, match="trigger 'vectors_lost', which gedbd did not make.: it is deleted"):
+        assert cached_vectors(file, 2, ["a"], zeros).tolist() == [[0, 0]]
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {

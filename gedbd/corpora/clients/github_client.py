@@ -12,9 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, Record, RefusedError, section, sized
 from gedbd.corpora.clients.tracker_fetch import Cursor, Page, Scope, Tracker
-from gedbd.io.files import connect_database
+from gedbd.io.sqlite_file import check_schema, connect_database
 
 LONG_LIST_PAGES = 100  # GitHub may cut off a list that has this many pages
+# The table keeps the name "note", so that a fetch begun with an older version can be continued.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id));
+CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)"""
 UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
 
 
@@ -30,10 +34,8 @@ class CommentStore:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
         try:
             self._connection = connect_database(file)
-            # The table keeps the name "note", so that a fetch begun with an older version can be continued.
-            with self._connection as rows:
-                rows.execute("CREATE TABLE IF NOT EXISTS note (kind, id, issue, record, PRIMARY KEY (kind, id))")
-                rows.execute("CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)")
+            check_schema(self._connection, SCHEMA)
+            self._connection.executescript(SCHEMA)
         except sqlite3.OperationalError:
             raise  # the disk is full, read-only or failing: the file may be whole
         except sqlite3.DatabaseError as error:

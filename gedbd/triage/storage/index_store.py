@@ -34,7 +34,6 @@ from gedbd.triage.storage.report_store import (
 )
 
 FORMAT = 7  # of the tables; SQLite keeps it as user_version
-TABLES = {"about", "weights", "terms", "reports", "links", "identity", "changes"}
 # Triggers write the log of changes, so that no change can be forgotten. A change of a link has no row.
 SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -117,15 +116,13 @@ class IndexStore(SqliteFile, ReportStore):
     def prepare(self) -> None:
         """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
         version = self._version()
-        tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if version == 0 and tables:
+        if version == 0 and self.query("SELECT 1 FROM sqlite_master LIMIT 1"):
             raise not_an_index(self.path, "it has other tables")
         if version not in (0, FORMAT):  # 0: nothing was written yet
             advice = "delete it and build it again with gedbd index"
             raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {advice}")
-        missing = sorted(TABLES - tables)
-        if version and missing:
-            raise damaged(self.path, f"it has no table {missing[0]}")
+        if version:
+            self.check_schema(SCHEMA, may_lack=False)
         if not self.read_only and (self.create or version):
             self.enable_wal()
 
