@@ -92,7 +92,7 @@ def load_corpus(
 
 def _has_path(name: str) -> bool:
     """Whether a file in ``conf/dataset`` needs the path of an export."""
-    from gedbd.corpora.readers.auto import dataset_file
+    from gedbd.corpora.readers.formats import dataset_file
 
     return OmegaConf.is_missing(dataset_file(name), "path")
 
@@ -127,8 +127,8 @@ def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
 
 def _corpus_from_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
     """Reads a table in memory, whose columns are named as in ``conf/dataset/csv.yaml`` or as the fields."""
-    from gedbd.corpora.readers.auto import dataset_file
     from gedbd.corpora.readers.csv_export import read_frame
+    from gedbd.corpora.readers.formats import dataset_file
 
     defaults: Any = OmegaConf.to_container(dataset_file("csv").columns)
     columns: dict[str, str | None] = {field: field if field in table else column for field, column in defaults.items()}

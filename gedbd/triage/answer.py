@@ -24,8 +24,8 @@ from gedbd.corpora.readers.export_pages import (
     read_pages,
     read_records,
     read_values,
-    recognise,
 )
+from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.corpora.urls import web_url
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
@@ -82,7 +82,7 @@ def _report(record: ExportRecord) -> Report:
 def _parse(values: Record) -> Issue:
     """Reads an issue with the reader of its tracker."""
     tracker = recognise(values)
-    if not tracker:
+    if tracker not in {"github", "gitlab", "jira", "bugzilla"}:
         keys = ", ".join(list(values)[:MAX_KEYS]) or "none"
         raise ValueError(f"not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are {keys}")
     reader = import_module(f"gedbd.corpora.readers.{tracker}")

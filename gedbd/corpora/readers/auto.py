@@ -1,7 +1,8 @@
-"""Read an export whose format is recognised: a tracker's JSON or XML, or a CSV file by the names of its columns."""
+"""Read an export whose format is recognised: a tracker's JSON or XML, or a table by the names of its columns."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -9,36 +10,13 @@ from hydra.utils import get_method
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.csv_file import is_of_jira, read_header
-from gedbd.corpora.readers.export_pages import JSON_KINDS, kind_of, read_pages, read_records, recognise
-from gedbd.io.files import CONF_DIR, IN_PACKAGE, locate
+from gedbd.corpora.readers.csv_file import names_of, read_header
+from gedbd.corpora.readers.export_pages import JSON_KINDS, TABLE_KINDS, kind_of, read_pages
+from gedbd.corpora.readers.formats import columns_in, dataset_file, recognise, recognise_table
+from gedbd.corpora.readers.record_export import records_on
+from gedbd.io.files import IN_PACKAGE, locate
 
-MIN_COLUMNS = 4  # matching columns that identify a format; fewer may match by chance
-TABLES = ("csv", "tsv", "txt")
-# Names of columns, lower-cased, that tell their field where no format of ``conf/dataset`` fits.
-SYNONYMS = {
-    "id": ("id", "issue_id", "issue id", "bug_id", "bug id", "key", "number", "#"),
-    "title": ("title", "summary", "subject", "name"),
-    "description": ("description", "body", "text", "details", "repro steps", "steps to reproduce"),
-    "created_at": (
-        *("created_at", "created", "created_time", "created time", "created at", "created at (utc)", "created date"),
-        *("creation date", "opened", "date submitted", "submitted", "reported", "date"),
-    ),
-    "component": ("component", "category", "area", "module", "subsystem"),
-    "product": ("product", "project"),
-    "version": ("version", "product version", "affected versions", "affects version/s"),
-    "priority": ("priority", "severity"),
-    "status": ("status", "state"),
-    "resolution": ("resolution",),
-    "url": ("url", "link", "web_url"),
-    "labels": ("labels", "tags", "keywords"),
-    "resolved_at": (
-        *("resolved_at", "resolved", "resolved_time", "resolved date", "closed_at", "closed", "closed at"),
-        *("closed at (utc)", "closed date"),
-    ),
-    "duplicate": ("duplicate", "duplicate_of", "duplicate of", "duplicated_issue", "dup_of", "dupe_of", "duplicates"),
-    "group": ("group", "duplicate_group", "cluster"),
-}
+MAX_KEYS = 12  # shown of a record that is not recognised
 
 
 def read_auto(
@@ -52,7 +30,7 @@ def read_auto(
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file or folder.
-        columns: Field to column of a CSV file, where it is not recognised.
+        columns: Field to column of a table, or to key of a record, where the format is not recognised.
         further: ``ReportOptions``, and further options of ``read_csv``; ``None`` takes those of the format.
 
     Raises:
@@ -60,17 +38,17 @@ def read_auto(
     """
     location = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     user_columns = {field: column for field, column in (columns or {}).items() if column is not None}
-    dataset, cfg = recognised(location, user_columns)
     overrides = {key: value for key, value in further.items() if value is not None}
+    dataset, cfg = recognised(location, user_columns, overrides.get("separator"), overrides.get("encoding"))
     unsupported = [
-        *(f"columns.{field}" for field in user_columns),
+        *(f"columns.{field}" for field in user_columns if "columns" not in cfg),
         *(option for option in overrides if option not in cfg),
     ]
-    if unsupported and "columns" not in cfg:
-        cure = "leave it out, or set dataset=csv" if kind_of(location) == "csv" else "leave it out"
-        raise ValueError(f"dataset.{unsupported[0]}= is for CSV files; {location} is read as dataset={dataset}: {cure}")
-    if user_columns:
-        cfg.columns.update(user_columns)
+    if unsupported:
+        cure = "leave it out, or set dataset=csv" if kind_of(location) in TABLE_KINDS else "leave it out"
+        raise ValueError(
+            f"dataset.{unsupported[0]}= does not apply to dataset={dataset}, as which {location} is read: {cure}"
+        )
     cfg.update({"name": name, "path": path} | overrides)
     options: dict[str, Any] = dict(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     read: Callable[..., Corpus] = get_method(options.pop("_target_"))
@@ -79,85 +57,65 @@ def read_auto(
     return replace(corpus, documents=replace(corpus.documents, warnings=(notice, *corpus.documents.warnings)))
 
 
-def recognised(location: Path, user_columns: Mapping[str, str]) -> tuple[str, DictConfig]:
+def recognised(
+    location: Path, user_columns: Mapping[str, str], separator: str | None = None, encoding: str | None = None
+) -> tuple[str, DictConfig]:
     """The format of an export: its name in ``dataset=``, and its options.
+
+    Args:
+        location: The file or folder.
+        user_columns: Field to column, or to key of a record, as the user named them.
+        separator: That of a table, as the user named it; ``None`` to detect it.
+        encoding: Likewise.
 
     Raises:
         ValueError: There is no such file, or the format is not recognised.
     """
     if not location.exists():
         raise ValueError(f"{location}: no such file or folder; set dataset.path= to an existing one")
-    kind = kind_of(location)
-    if location.is_dir() or kind in (*JSON_KINDS, "xml"):
-        tracker = "jira" if kind == "xml" else _tracker_of(location)
-    else:
-        header = read_header(location)
-        tracker = "jira" if is_of_jira(header) else ""
-        if not tracker:
-            return _table_of(location, header, user_columns)
-    if not tracker:
-        raise ValueError(
-            f"{location}: the format is not recognised: set dataset= to github, gitlab, jira, bugzilla or csv"
-        )
-    return tracker, dataset_file(tracker)
+    is_table = not location.is_dir() and kind_of(location) not in (*JSON_KINDS, "xml")
+    if is_table:
+        header = read_header(location, separator, encoding)
+        dataset = recognise_table(header) or "csv"
+        cfg = dataset_file(dataset)
+        if "columns" in cfg:
+            cfg.columns.update(user_columns)
+            cfg.columns = columns_in(cfg.columns, header)
+            _check_columns(cfg.columns, header, location)
+            if user_columns.get("duplicate") is None and cfg.columns.get("duplicate") not in header:
+                cfg.columns.duplicate = None  # a table may have no column of duplicates
+        return dataset, cfg
+    dataset, keys = _format_of_pages(location)
+    if dataset:
+        return dataset, dataset_file(dataset)
+    if {"id", "title"} <= user_columns.keys():
+        cfg = dataset_file("records")
+        cfg.fields.update({field: f'"{column}"' for field, column in user_columns.items()})
+        return "records", cfg
+    raise ValueError(
+        f"{location}: the format is not recognised; its first keys are {', '.join(keys[:MAX_KEYS]) or 'none'}: set"
+        " dataset=records, and dataset.fields.id= and dataset.fields.title= to two of them"
+    )
 
 
-def _tracker_of(location: Path) -> str:
-    """The tracker whose format the first records have; empty if unknown."""
-    pages, _ = read_pages(location, (*JSON_KINDS, "xml", *(TABLES if location.is_file() else ("csv",))))
+def _format_of_pages(location: Path) -> tuple[str, list[str]]:
+    """The format of the first record of an export, empty if unknown, and the keys of that record."""
+    pages, _ = read_pages(location, (*JSON_KINDS, "xml", *TABLE_KINDS))
     for page in pages:
-        if kind_of(page.path) in {"xml", "csv"}:
-            return "jira"
-        for item in read_records(page):
-            return recognise(item.record)
-    return ""
+        if kind_of(page.path) in TABLE_KINDS:
+            header = read_header(page.path)
+            return recognise_table(header), header
+        for item in islice(records_on(page), 1):
+            return recognise(item.record), list(item.record)
+    return "", []
 
 
-def _table_of(location: Path, header: list[str], user_columns: Mapping[str, str]) -> tuple[str, DictConfig]:
-    """The format that shares the most columns with a file, or ``csv``; other columns are found by their usual names."""
-    present = set(header)
-    best, most = "csv", MIN_COLUMNS - 1
-    for name, cfg in _tables():
-        matched = sum(column in present for column in cfg.columns.values() if column)
-        if {cfg.columns.id, cfg.columns.title} <= present and matched > most:
-            best, most = name, matched
-    cfg = dataset_file(best)
-    lower = {column.lower(): column for column in header}
-    usual = {field: next((lower[name] for name in names if name in lower), None) for field, names in SYNONYMS.items()}
-    for field, column in cfg.columns.items():
-        if (
-            field not in user_columns
-            and column not in present
-            and (usual.get(str(field)) is not None or field == "duplicate")
-        ):
-            cfg.columns[field] = usual[str(field)]  # a table may have no column of duplicates
-    missing = [field for field in ("id", "title") if user_columns.get(field, cfg.columns[field]) not in present]
+def _check_columns(columns: Mapping[str, Any], header: list[str], location: Path) -> None:
+    """Raises ValueError if a table has no column of ids or of titles."""
+    missing = [field for field in ("id", "title") if not {*names_of(columns[field])} <= {*header}]
     if missing:
         options = " and ".join(f"dataset.columns.{field}=" for field in missing)
         raise ValueError(
             f"{location}: no column is named like {' or '.join(missing)}; the columns are {', '.join(header)[:300]}:"
             f" set {options} to one of them"
         )
-    return best, cfg
-
-
-def _tables() -> Iterator[tuple[str, DictConfig]]:
-    """The formats of tables in the folder of configurations."""
-    for file in sorted(Path(CONF_DIR, "dataset").glob("*.yaml")):
-        cfg = dataset_file(file.stem)
-        if "columns" in cfg and OmegaConf.is_missing(cfg, "path"):
-            yield file.stem, cfg
-
-
-def dataset_file(name: str) -> DictConfig:
-    """The options in a file of ``conf/dataset``, with those of the files that its defaults name, as Hydra merges them.
-
-    Files of other groups in the defaults are left out.
-    """
-    cfg: Any = OmegaConf.load(Path(CONF_DIR, "dataset", f"{name}.yaml"))
-    files = [file for file in cfg.pop("defaults", ()) if isinstance(file, str)]
-    if "_self_" not in files:
-        files.append("_self_")
-    merged = OmegaConf.merge(*(cfg if file == "_self_" else dataset_file(file) for file in files))
-    assert isinstance(merged, DictConfig)
-    return merged

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
@@ -46,12 +46,14 @@ class ReportOptions(TypedDict, total=False):
         image_dir: Folder of the attached images, by default that of the file.
         url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
         keep_template: Keep the lines of the tracker's issue template in descriptions, as by default.
+        recognised_by: How ``dataset=auto`` recognises the format, see ``formats``; readers do not use it.
     """
 
     last_n: int | None
     image_dir: str | None
     url_template: str | None
     keep_template: bool
+    recognised_by: Mapping[str, Any]
 
 
 def build_corpus(

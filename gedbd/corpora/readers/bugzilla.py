@@ -7,7 +7,6 @@ from typing import Any, Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.export_pages import (
-    COMMENTED,
     ExportRecord,
     Record,
     moment,
@@ -17,6 +16,7 @@ from gedbd.corpora.readers.export_pages import (
     parts,
     text,
 )
+from gedbd.corpora.readers.formats import COMMENTED
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url

@@ -1,6 +1,5 @@
 """Read the CSV export of any tracker, given the names of its columns."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Unpack
@@ -10,8 +9,9 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.dates import ISO_FORMAT, find_format
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
-from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, check_not_jira, read_table, take_columns
+from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, names_of, read_table, take_columns
 from gedbd.corpora.readers.duplicate_cells import file_links, group_links, split_links
+from gedbd.corpora.readers.formats import Columns, columns_in, recognise_table
 from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE
 from gedbd.corpora.readers.rich_text import html_text
 from gedbd.corpora.urls import check_template
@@ -36,7 +36,7 @@ class TableOptions(ReportOptions, total=False):
 def read_csv(
     name: str | None,
     path: str,
-    columns: Mapping[str, str | None],
+    columns: Columns,
     separator: str | None = None,
     encoding: str | None = None,
     **options: Unpack[TableOptions],
@@ -46,7 +46,7 @@ def read_csv(
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file; ``pkg://gedbd.corpora/demo.csv`` is one in a Python package.
-        columns: Field to column of the file; ``None`` if the tracker has no such column.
+        columns: Field to column of the file, or to several, see ``columns_in``; ``None`` if it has no such column.
         separator: One character, or comma, semicolon, tab or pipe; ``None`` detects it from the header.
         encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
         options: See ``TableOptions``.
@@ -60,18 +60,19 @@ def read_csv(
     """
     check_template(options.get("url_template"))
     file = locate(path)
-    wanted = [column for column in columns.values() if column]
-    table, warnings = read_table(file, separator, encoding, wanted, may_repeat=True)
-    if not {columns.get("id"), columns.get("title")} <= set(table.columns):
-        check_not_jira(table.columns, file)
+    expected = [name for column in columns.values() if column for name in names_of(column)]
+    table, warnings = read_table(file, separator, encoding, expected, may_repeat=True)
+    present = columns_in(columns, table.columns)
+    if not {present.get("id"), present.get("title")} <= set(table.columns):
+        detected = recognise_table(table.columns)
+        if detected:
+            raise ValueError(f"{file}: this looks like a {detected} export: set dataset={detected}")
     if any(NOT_UTF8 in warning for warning in warnings):
         warnings += (f"if {file.name} has an older encoding, set it, for example dataset.encoding=cp1252",)
-    return _build(name or corpus_name(file), table, file, columns, warnings, **options)
+    return build_from_table(name or corpus_name(file), table, file, present, warnings, **options)
 
 
-def read_frame(
-    frame: pd.DataFrame, columns: Mapping[str, str | None], name: str = "table", **options: Unpack[TableOptions]
-) -> Corpus:
+def read_frame(frame: pd.DataFrame, columns: Columns, name: str = "table", **options: Unpack[TableOptions]) -> Corpus:
     """Reads a table in memory like a CSV file; missing values become empty, and dates may be datetimes.
 
     Args:
@@ -88,7 +89,7 @@ def read_frame(
     table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
     if table.empty:
         raise ValueError(f"{name}: the table is empty; it needs one row per report")
-    return _build(name, table, Path(name), columns, (), **options)
+    return build_from_table(name, table, Path(name), columns, (), **options)
 
 
 def _as_texts(values: pd.Series) -> list[str]:
@@ -102,29 +103,51 @@ def _as_texts(values: pd.Series) -> list[str]:
     return texts
 
 
-def _build(
+def build_from_table(
     title: str,
     table: pd.DataFrame,
     file: Path,
-    columns: Mapping[str, str | None],
+    columns: Columns,
     warnings: tuple[str, ...],
+    mutual: bool = False,
+    further_links: pd.DataFrame | None = None,
     date_format: str | None = ISO_FORMAT,
     html: bool = False,
     links: str | None = None,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
-    """The corpus of a table of text; for the arguments see ``read_csv``."""
+    """The corpus of a table of text.
+
+    Args:
+        title: Short name of the corpus.
+        table: Text, indexed by the number of the row or record in the file.
+        file: The file, for messages.
+        columns: See ``read_csv``.
+        warnings: Warnings about the table, which come first.
+        mutual: See ``build_corpus``.
+        further_links: Links that no cell of the table names: ``id``, ``duplicate_id``, ``source`` and ``made_at``.
+        date_format: See ``TableOptions``.
+        html: Likewise.
+        links: Likewise.
+        options: See ``ReportOptions``.
+
+    Raises:
+        ValueError: See ``read_csv``.
+    """
     reports, column_warnings = take_columns(table, columns, file)
+    shown = {field: " or ".join(names_of(column)) if column else None for field, column in columns.items()}
     if date_format is None:
         try:
             date_format = find_format(reports["created_at"], reports[RESOLVED_AT])
         except ValueError as error:
-            raise ValueError(f"{file}, column {columns['created_at']!r}: {error}") from error
+            raise ValueError(f"{file}, column {shown['created_at']!r}: {error}") from error
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     if html:
         reports = reports.assign(description=reports["description"].map(html_text))
     ids = reports["id"]
     link_tables = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
+    if further_links is not None:
+        link_tables.append(further_links)
     link_warnings: tuple[str, ...] = ()
     if links is not None:
         links_file = locate(links)
@@ -138,5 +161,5 @@ def _build(
     if unlinked.any():
         warnings += (f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})",)
     return build_corpus(
-        title, reports, all_links, str(file), columns, warnings, date_format, folder=file.parent, **options
+        title, reports, all_links, str(file), shown, warnings, date_format, mutual, folder=file.parent, **options
     )

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BufferedReader, BytesIO, TextIOWrapper
@@ -22,10 +22,10 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
+from gedbd.corpora.readers.formats import Columns
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 HEAD_BYTES = 1 << 16
-JIRA_COLUMNS = {"issue key", "summary"}
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefix of its mark
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -101,11 +101,11 @@ def read_table(
     return table, (*dialect.warnings, warning)
 
 
-def read_header(path: Path) -> list[str]:
-    """Reads the column names of a CSV file. Raises ValueError if it is empty."""
+def read_header(path: Path, separator: str | None = None, encoding: str | None = None) -> list[str]:
+    """Reads the column names of a CSV file, see ``find_dialect``. Raises ValueError if it is empty."""
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
-    dialect = find_dialect(head, path, None, None, ())
+    dialect = find_dialect(head, path, separator, encoding, ())
     return header_of(read_records(BytesIO(head), path, dialect), path)
 
 
@@ -174,17 +174,6 @@ class Dialect(NamedTuple):
     names_separator: bool = False  # whether the first line names the separator, such as ``sep=;``
 
 
-def is_of_jira(header: Iterable[str]) -> bool:
-    """Whether the columns are those of Jira's CSV export."""
-    return {column.lower() for column in header} >= JIRA_COLUMNS
-
-
-def check_not_jira(header: Iterable[str], path: Path) -> None:
-    """Raises ValueError if the columns are those of Jira's CSV export."""
-    if is_of_jira(header):
-        raise ValueError(f"{path}: this looks like a jira export: set dataset=jira")
-
-
 def read_rows(
     stream: IO[bytes], path: Path, dialect: Dialect, may_repeat: bool = False
 ) -> tuple[pd.DataFrame, list[Cell]]:
@@ -202,11 +191,7 @@ def read_rows(
     # In chunks, as lists of all records would take many times the memory of the file.
     while chunk := list(islice(records, CHUNK_ROWS)):
         for number, record in enumerate(chunk, start=row):
-            if len(record) != len(header):
-                raise ValueError(
-                    f"{path}, row {number}: {len(record)} fields under a header of {len(header)}; quote fields that"
-                    f" contain {SIGNS.get(dialect.separator, repr(dialect.separator))}, quotes or line breaks"
-                )
+            check_length(record, header, number, path, dialect.separator)
         replaced += replace_bytes(chunk, header, row)
         index = pd.RangeIndex(row, row + len(chunk))
         tables.append(pd.DataFrame(chunk, columns=header, index=index, dtype=str))
@@ -214,6 +199,15 @@ def read_rows(
     if not tables:
         raise ValueError(f"{path}: there are no rows below the header; add one row per report")
     return pd.concat(tables), replaced
+
+
+def check_length(record: list[str], header: list[str], row: int, path: Path, separator: str) -> None:
+    """Raises ValueError unless a record has as many fields as the header."""
+    if len(record) != len(header):
+        raise ValueError(
+            f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; quote fields that contain"
+            f" {SIGNS.get(separator, repr(separator))}, quotes or line breaks"
+        )
 
 
 def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
@@ -283,14 +277,13 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
     return cells
 
 
-def take_columns(
-    table: pd.DataFrame, columns: Mapping[str, str | None], path: Path
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Selects and renames the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
 
     Args:
         table: Text, indexed by row.
-        columns: Field to column of the file; ``None`` leaves the field empty.
+        columns: Field to column of the file, or to several of which the first that is not empty counts in each row;
+            ``None`` leaves the field empty.
         path: The file, for messages.
 
     Returns:
@@ -301,12 +294,13 @@ def take_columns(
             field with a single value occurs twice.
     """
     fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate", "group")
+    named = {field: names_of(columns[field]) for field in fields if columns.get(field)}
     unknown = [field for field in columns if field not in fields]
     if unknown:
         raise ValueError(f"dataset.columns.{unknown[0]}: no such field; the fields are {', '.join(fields)}")
-    absent = [field for field in fields if columns.get(field) not in {None, *table.columns}]
+    absent = [field for field, names in named.items() if not set(names) <= set(table.columns)]
     needed = [field for field in ("id", "title") if columns.get(field) is None or field in absent]
-    has_group = columns.get("group") in table.columns
+    has_group = "group" in named and "group" not in absent
     needed += [field for field in ("duplicate", "group") if field in absent and not has_group]
     if needed:
         problems = [f"no column {columns[field]!r}" if columns.get(field) else "no column is named" for field in needed]
@@ -318,14 +312,28 @@ def take_columns(
         raise ValueError(
             f"{path}, row 1: {lacking}; the columns are {', '.join(table.columns)}. Set {options} {choice}"
         )
-    present = [field for field in fields if columns.get(field) and field not in absent]
-    values = dict.fromkeys(fields, "") | {field: _values(table, str(columns[field]), field, path) for field in present}
+    values = dict.fromkeys(fields, "") | {
+        field: _first_values(table, names, field, path) for field, names in named.items() if field not in absent
+    }
     missing = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
-    warning = f"columns not in {path.name}, left empty: {', '.join(str(columns[field]) for field in missing)}"
-    unread = [str(column) for column in table.columns if column not in columns.values()]
+    warning = f"columns not in {path.name}, left empty: {', '.join(named[field][0] for field in missing)}"
+    unread = [str(column) for column in table.columns if not any(column in names for names in named.values())]
     if unread:
         warning += f"; its columns that are not read: {', '.join(unread)[:MAX_SHOWN_CHARACTERS]}"
     return pd.DataFrame(values, index=table.index, dtype=str), (warning,) if missing else ()
+
+
+def names_of(columns: str | Sequence[str]) -> Sequence[str]:
+    """The columns of a field as a list."""
+    return [columns] if isinstance(columns, str) else columns
+
+
+def _first_values(table: pd.DataFrame, names: Sequence[str], field: str, path: Path) -> pd.Series:
+    """The values of a field ``(N,)``: the first of several columns that is not empty in each row."""
+    values = _values(table, names[0], field, path)
+    for name in names[1:]:
+        values = values.where(values.str.strip() != "", _values(table, name, field, path))
+    return values
 
 
 def _values(table: pd.DataFrame, column: str, field: str, path: Path) -> pd.Series:

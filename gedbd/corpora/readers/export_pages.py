@@ -3,28 +3,49 @@
 import json
 import math
 import re
+from ast import literal_eval
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import BytesIO
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from gedbd.corpora.dates import OutOfRangeError, parse_date
-from gedbd.corpora.readers.csv_file import check_not_jira, open_packed, read_header
+from gedbd.corpora.readers.csv_file import (
+    FIRST_RECORD,
+    HEAD_BYTES,
+    check_length,
+    find_dialect,
+    header_of,
+    open_packed,
+    read_header,
+)
+from gedbd.corpora.readers.csv_file import read_records as read_rows_of
+from gedbd.corpora.readers.formats import recognise, recognise_table
 from gedbd.io.unpacking import UnpackLimit
 
 JSON_KINDS = ("json", "jsonl", "ndjson")
 PACKED = (".gz", ".xz", ".zip")
-WRAPPERS = ("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items")
+TABLE_KINDS = ("csv", "tsv", "txt")
+WRAPPERS = (
+    *("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items"),
+    *("value", "tickets", "results"),
+)
+READ_AS_RECORDS = ("github", "gitlab")  # the formats whose lists pandas flattens to tables with a column for each key
+NO_VALUE = ("", "NaN", "None", "null")  # the cells that pandas and others write where there is no value
+DECLARED = re.compile(rb"\s*<\?xml[^>]{0,100}?encoding=[\"']([\w.-]+)")  # encoding of an XML file
 CONSTANTS = {"Infinity": math.inf, "-Infinity": -math.inf}  # pandas writes NaN where there is no value
 ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
-COMMENTED = {"id", "comments"}  # keys of a record that holds only the comments of a bug
 SPACE = re.compile(r"\s*")
 
 T = TypeVar("T", str, dict[str, Any], list[Any])
 JsonLine = dict[str, Any]
 Record = Mapping[str, Any]
 TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+# "createdAt" -> "created_At", which is lower-cased afterwards.
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express and UTF-8 cannot
 
 
@@ -69,9 +90,9 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
         if left_out:
             warnings = (f"other files in {path.name}: {len(left_out):,}, ignored (first: {left_out[0]})",)
     elif kind_of(path) not in kinds:
-        if kind_of(path) == "csv":
-            check_not_jira(read_header(path), path)
-            raise ValueError(f"{path}: this looks like a CSV file: set dataset=csv")
+        if kind_of(path) in TABLE_KINDS:
+            tracker = recognise_table(read_header(path)) or "csv"
+            raise ValueError(f"{path}: this looks like a {tracker} table: set dataset={tracker}")
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )
@@ -88,16 +109,19 @@ def kind_of(file: Path) -> str:
 
 
 def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
-    """Unpacks and decodes a file in UTF-8, or in UTF-16, which some consoles write.
+    """Unpacks and decodes a file in UTF-8, in UTF-16, which some consoles write, or as its XML declaration says.
 
     Raises:
         ValueError: The archive is damaged or exceeds the limit, or the file has another encoding.
     """
     with open_packed(file, file.suffix, kinds, limit) as stream:
         content = stream.read()
-    encoding = json.detect_encoding(content)
+    declared = DECLARED.match(content)
+    encoding = declared[1].decode() if declared else json.detect_encoding(content)
     try:
         return content.decode(encoding)
+    except LookupError as error:
+        raise ValueError(f"{file}: the encoding {encoding} is unknown; export the issues as UTF-8") from error
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file}: byte {error.start:,} is not valid {encoding.upper()}; export the issues again"
@@ -107,9 +131,14 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
 def read_records(page: ExportPage) -> Iterator[ExportRecord]:
     """Yields the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
 
+    The rows of a table in which pandas flattened such a list are issues too, see ``nested``.
+
     Raises:
         ValueError: The file is not JSON, is cut off, is an error message of the server, or holds no issues.
     """
+    if kind_of(page.path) in TABLE_KINDS:
+        yield from read_flattened(page)
+        return
     count = 0  # through all values of the page
     for value in read_values(page):
         for record in unwrap(value, page.path):
@@ -119,6 +148,58 @@ def read_records(page: ExportPage) -> Iterator[ExportRecord]:
                     f"{page.path}, record {count}: {str(record)[:40]!r} is not an issue; a JSON object is expected"
                 )
             yield ExportRecord(f"{page.path}, record {count}", record)
+
+
+def read_flattened(page: ExportPage) -> Iterator[ExportRecord]:
+    """Yields the rows of a table of ``READ_AS_RECORDS`` as records.
+
+    Raises:
+        ValueError: The table has another format, or is malformed.
+    """
+    content = page.text.encode()
+    dialect = find_dialect(content[:HEAD_BYTES], page.path, None, "utf-8-sig", ())
+    rows = read_rows_of(BytesIO(content), page.path, dialect)
+    header = header_of(rows, page.path)
+    tracker = recognise_table(header) or "csv"
+    if tracker not in READ_AS_RECORDS:
+        raise ValueError(f"{page.path}: this looks like a {tracker} table: set dataset={tracker}")
+    for number, row in enumerate(rows, start=FIRST_RECORD):
+        check_length(row, header, number, page.path, dialect.separator)
+        yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))
+
+
+def nested(cells: Mapping[str, str]) -> Record:
+    """The record of a row that ``pandas.json_normalize`` wrote: the column ``user.login`` is ``login`` of ``user``.
+
+    A cell that holds a list or an object as Python or JSON writes it becomes that value.
+    """
+    record: JsonLine = {}
+    for column, cell in cells.items():
+        *path, key = column.split(".")
+        value = value_of(cell)
+        if path and value is None:
+            continue
+        place = record
+        for name in path:
+            inner = place.setdefault(name, {})
+            place = inner if isinstance(inner, dict) else {}
+        place[key] = value
+    return record
+
+
+def value_of(cell: str) -> Any:
+    """The value of a cell: a list, an object, true, false, or its text; ``None`` for an empty one."""
+    written = cell.strip()
+    if written in NO_VALUE:
+        return None
+    if written.lower() in {"true", "false"}:
+        return written.lower() == "true"
+    if written[0] + written[-1] not in {"[]", "{}"}:
+        return cell
+    for read in (json.loads, literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return read(written)
+    return cell
 
 
 def read_values(page: ExportPage) -> Iterator[Any]:
@@ -162,7 +243,7 @@ def reason(error: JSONDecodeError) -> str:
     return f"not readable as JSON ({error.msg}); export the issues again"
 
 
-def unwrap(value: Any, path: Path) -> Iterator[Any]:
+def unwrap(value: Any, path: Path, is_inner: bool = False) -> Iterator[Any]:
     """Yields the records inside lists, ``nodes``, ``edges`` and the other wrappers of a tracker's API.
 
     Raises:
@@ -171,32 +252,63 @@ def unwrap(value: Any, path: Path) -> Iterator[Any]:
     if isinstance(value, list):
         for item in value:
             is_edge = isinstance(item, dict) and isinstance(item.get("node"), dict)  # of a GraphQL connection
-            yield from unwrap(item, path) if isinstance(item, list) or is_edge else [item]
+            if isinstance(item, list) or is_edge or is_of_perceval(item):
+                yield from unwrap(item, path)
+            else:
+                yield item
+    elif is_of_perceval(value):
+        yield data_of_perceval(value)
     elif isinstance(value, dict) and is_table(value):
         yield from records_of(value)
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
-        if {"action", "issue"} <= set(value) or "object_kind" in value or "webhookEvent" in value:
-            raise ValueError(
-                f"{path}: this looks like a webhook event, not an export; its keys are {_keys_of(value)}: export the"
-                " issues"
-            )
-        message = error_message(value)
-        if message:
-            raise ValueError(
-                f"{path}: this is an error message of the server, {message[:120]!r}; export the issues again"
-            )
+        check_no_event(value, path)
         inner = next((key for key in WRAPPERS if isinstance(value.get(key), list | dict)), None)
+        if inner is None and len(value) == 1 and isinstance(next(iter(value.values())), list):
+            inner = next(iter(value))
         if inner is None:
-            raise ValueError(f"{path}: the object has no list of issues; its keys are {_keys_of(value)}")
+            if is_inner:
+                raise ValueError(f"{path}: the object has no list of issues; its keys are {_keys_of(value)}")
+            yield value  # an issue of an unknown tracker, such as a line of JSON lines
+            return
         listed = value[inner]
         if inner in {"issues", "bugs"} and isinstance(listed, dict) and not {"nodes", "edges"} & set(listed):
             # Bugzilla gives the comments of several bugs by number.
             if not listed or not all(isinstance(entry, dict) and "comments" in entry for entry in listed.values()):
                 raise ValueError(f"{path}: {inner!r} is an object; a list of issues is expected")
             listed = [{"id": number, "comments": entry["comments"]} for number, entry in listed.items()]
-        yield from unwrap(listed, path)
+        yield from unwrap(listed, path, is_inner=True)
+
+
+def check_no_event(value: Record, path: Path) -> None:
+    """Raises ValueError if an object is the event of a webhook or an error message of the server."""
+    if {"action", "issue"} <= set(value) or "object_kind" in value or "webhookEvent" in value:
+        raise ValueError(
+            f"{path}: this looks like a webhook event, not an export; its keys are {_keys_of(value)}: export the issues"
+        )
+    message = error_message(value)
+    if message:
+        raise ValueError(f"{path}: this is an error message of the server, {message[:120]!r}; export the issues again")
+
+
+def is_of_perceval(value: Any) -> bool:
+    """Whether this is a document of Perceval (GrimoireLab), a separate program that fetches from most trackers."""
+    return isinstance(value, dict) and {"backend_name", "data", "origin"} <= value.keys()
+
+
+def data_of_perceval(document: Record) -> Record:
+    """The issue in a document of Perceval, with its comments where the tracker has them, and the address ``origin``."""
+    data = dict(part(document, "data"))
+    backend = text(document, "backend_name").lower()
+    comments = data.get("comments_data")
+    if backend == "github":
+        data["comments"] = comments
+    elif backend == "gitlab":
+        data["notes"] = data.get("notes_data")
+    elif backend == "jira" and comments is not None:
+        data["fields"] = dict(part(data, "fields")) | {"comment": {"comments": comments}}
+    return data | {"origin": text(document, "origin")}
 
 
 def _keys_of(value: Record) -> str:
@@ -234,21 +346,17 @@ def error_message(value: Record) -> str:
     return str(first.get("message", first) if isinstance(first, dict) else first)
 
 
-def recognise(record: Record) -> str:
-    """The tracker whose issues look like a record; empty if unknown."""
-    keys = set(record)
-    if {"backend_name", "data"} <= keys:
-        return "perceval"
-    if {"type", "payload"} <= keys or {"type", "url", "user"} <= keys:
-        return "github"  # an event, or a record of a migration archive
-    # The order matters: GitLab issues have a title and a description too, Jira issues an id.
-    if "iid" in keys:
-        return "gitlab"
-    if "fields" in keys and keys & {"key", "id"}:
-        return "jira"
-    if "number" in keys or {"title", "body"} <= keys:
-        return "github"
-    return "bugzilla" if keys == COMMENTED or ("summary" in keys and keys & {"product", "creation_time", "id"}) else ""
+def with_rest_names(value: Any) -> Any:
+    """Renames all keys to those of REST, and turns the connections of GraphQL into lists."""
+    if isinstance(value, list):
+        return [with_rest_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get("nodes"), list):
+        return with_rest_names(value["nodes"])
+    if isinstance(value.get("edges"), list):
+        return [with_rest_names(edge.get("node") if isinstance(edge, dict) else edge) for edge in value["edges"]]
+    return {HUMP.sub("_", key).lower(): with_rest_names(item) for key, item in value.items()}
 
 
 def refuse(key: str, value: Any, expected: str) -> ValueError:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_project
 from gedbd.corpora.readers.export_pages import (
+    HUMP,
     ExportRecord,
     Record,
     moment,
@@ -22,6 +23,7 @@ from gedbd.corpora.readers.export_pages import (
     part,
     parts,
     text,
+    with_rest_names,
 )
 from gedbd.corpora.readers.issue import (
     DUPLICATE,
@@ -45,8 +47,6 @@ REFERENCES = References(
 )
 ADDRESS = re.compile(r"https?://(?:www\.)?([^/]+/[^/]+/[^/]+)(?:/(issues|pull)/(\d+))?")
 API_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?repos/")
-# "createdAt" -> "created_At", which is lower-cased afterwards.
-HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # "duplicate", "status: duplicate", "closed/dupe", "R: duplicate", ...
 DUPLICATE_LABEL = re.compile(
     r"^(?:(?:status|resolution|closed|type|r|s)\s*[:/]+\s*|closed\W+)?(?:duplicate|dupe?)s?$", re.I
@@ -95,7 +95,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     """Parses one issue of any of the three formats."""
     if is_event(raw) or (is_migrated(raw) and "title" not in raw):
         return OTHER_KIND
-    record = plain(raw)
+    record = with_rest_names(raw)
     here, page = address(record)
     if record.get("pull_request") or record.get("__typename") == "PullRequest" or page == "pull":
         return PULL_REQUESTS
@@ -124,19 +124,6 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     changes = partial(changes_of, prefixes=prefixes)
     remarks = [COUNTED_COMMENTS] * unseen + missing_fields(record)
     return make_issue(record, DATES, number, values, links, closed, events(record), changes, here, remarks)
-
-
-def plain(value: Any) -> Any:
-    """Renames all keys to those of REST, and turns the connections of GraphQL into lists."""
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if isinstance(value.get("nodes"), list):
-        return plain(value["nodes"])
-    if isinstance(value.get("edges"), list):
-        return [plain(edge.get("node") if isinstance(edge, dict) else edge) for edge in value["edges"]]
-    return {HUMP.sub("_", key).lower(): plain(item) for key, item in value.items()}
 
 
 def missing_fields(record: Record) -> list[str]:

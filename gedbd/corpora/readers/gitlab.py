@@ -7,7 +7,17 @@ from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links, other_project
-from gedbd.corpora.readers.export_pages import Record, moment, names, needed_text, number_of, part, parts, text
+from gedbd.corpora.readers.export_pages import (
+    Record,
+    moment,
+    names,
+    needed_text,
+    number_of,
+    part,
+    parts,
+    text,
+    with_rest_names,
+)
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
@@ -45,8 +55,9 @@ def read_gitlab(
     return read_tracker("gitlab", parse, COLUMNS, path, name, **options)
 
 
-def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
-    """Parses one issue; it counts as closed as a duplicate if GitLab records that."""
+def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:
+    """Parses one issue of REST or GraphQL; it counts as closed as a duplicate if GitLab records that."""
+    record = with_rest_names(raw)
     here = project_of(record)
     number = number_of(record, "iid")
     title = needed_text(record, "title", "export whole issues")
@@ -66,7 +77,8 @@ def parse_issue(record: Record, prefixes: tuple[str, ...]) -> Issue:
     ]
     # The project's export links labels, and names the body of a note differently.
     linked = [part(link, "label") for link in parts(record, "label_links")]
-    labels = (*names(record, "labels"), *(text(label, "title") for label in linked))
+    objects = [label for label in record.get("labels") or [] if isinstance(label, dict)]  # of GraphQL, with titles
+    labels = (*names(record, "labels"), *filter(None, (text(label, "title") for label in (*objects, *linked))))
     values = {
         "title": (title,),
         "description": (shown_markdown(text(record, "description")),),
@@ -98,6 +110,11 @@ def is_bot(note: Record) -> bool:
 
 def formal_links(record: Record, here: str) -> list[Link]:
     """The issue that GitLab records as the original, if any."""
+    original = record.get("closed_as_duplicate_of")  # of GraphQL
+    if isinstance(original, dict) and original:
+        return [
+            Link(number_of(original, "iid"), "closed as duplicate", project=other_project(project_of(original), here))
+        ]
     target = text(part(record, "_links"), "closed_as_duplicate_of")
     # The link is an address of the API or of the page.
     match = API_LINK.search(target)

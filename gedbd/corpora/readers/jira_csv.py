@@ -51,7 +51,7 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
         ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
     text = page.text.lstrip("\ufeff")
-    separator = max(",;\t", key=text.partition("\n")[0].count)
+    separator = max(",;\t|^", key=text.partition("\n")[0].count)
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
     try:
         rows = list(filter(None, csv.reader(StringIO(text, newline=""), delimiter=separator)))

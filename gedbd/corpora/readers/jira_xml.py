@@ -52,7 +52,7 @@ def parse_safely(page: ExportPage) -> Element:
 
 
 def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType:
-    """A parser that raises ValueError at a document type, which could define entities.
+    """A parser that raises ValueError at a document type that could define entities; external ones are never read.
 
     Args:
         path: The file, for messages.
@@ -62,10 +62,15 @@ def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType
 
     def refuse(*_: object) -> None:
         position = f"{path}, line {parser.CurrentLineNumber}"
-        raise ValueError(f"{position}: a document type declaration (<!DOCTYPE>) is not allowed")
+        raise ValueError(f"{position}: a document type declaration (<!DOCTYPE>) with entities is not allowed")
 
-    parser.StartDoctypeDeclHandler = refuse
+    def check_doctype(_name: str, _system: str | None, _public: str | None, has_definitions: int) -> None:
+        if has_definitions:
+            refuse()
+
+    parser.StartDoctypeDeclHandler = check_doctype
     parser.EntityDeclHandler = refuse
+    parser.SkippedEntityHandler = refuse
     return parser
 
 

@@ -15,13 +15,14 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, ReportOpt
 from gedbd.corpora.readers.comments import is_here
 from gedbd.corpora.readers.export_pages import (
     JSON_KINDS,
+    TABLE_KINDS,
     ExportPage,
     ExportRecord,
     Record,
     read_pages,
     read_records,
-    recognise,
 )
+from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import ELSEWHERE, NAMED_NOWHERE, Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name
@@ -57,7 +58,7 @@ def read_tracker(
     columns: Mapping[str, str],
     path: str,
     name: str | None = None,
-    kinds: Sequence[str] = JSON_KINDS,
+    kinds: Sequence[str] = (*JSON_KINDS, *TABLE_KINDS),
     split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
     as_created: bool = True,
     repositories: Sequence[str] | None = None,
@@ -199,7 +200,7 @@ def history_warnings(issues: Mapping[int, Issue], created: Mapping[int, Issue], 
     """Warnings that count the issues that were reset to their creation, and those without a history."""
     num_without_history = sum(issue.changes is None for issue in issues.values())
     if num_without_history == len(issues):
-        advice = "" if tracker == "perceval" else f" (gedbd fetch tracker={tracker} fetches it)"
+        advice = f" (gedbd fetch tracker={tracker} fetches it)"
         if tracker == "github":
             advice = f" (gh cannot export it; {advice[2:]}"
         return [f"the export has no history, so titles and fields are those at export time{advice}"]
@@ -222,17 +223,22 @@ def table_of(issues: Mapping[int, Issue]) -> pd.DataFrame:
         }
         for issue in issues.values()
     ]
-    positions = [issue.position.rpartition(", ") for issue in issues.values()]  # of "pages/issues-2.csv, row 49"
-    has_pages = len({file for file, _, _ in positions}) > 1
-    numbers = []
-    for number, (file, _, number_on_page) in zip(issues, positions, strict=True):
-        row = ExportRow(number)
-        row.label = number_on_page.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
-        numbers.append(row)
-    index = pd.Index(numbers, dtype=object)
+    index = numbered_rows({number: issue.position for number, issue in issues.items()})
     resolved_at = pd.Series([issue.resolved_at for issue in issues.values()], index=index, dtype=object)
     table = pd.DataFrame(rows, index=index, dtype=str)
     return table.assign(**{RESOLVED_AT: pd.to_datetime(resolved_at, utc=True)})
+
+
+def numbered_rows(positions: Mapping[int, str]) -> pd.Index:
+    """The index of a table of records: the ``ExportRow`` of each, from its number and position."""
+    split = {number: position.rpartition(", ") for number, position in positions.items()}  # "bugs-2.csv, row 49"
+    has_pages = len({file for file, _, _ in split.values()}) > 1
+    rows = []
+    for number, (file, _, number_on_page) in split.items():
+        row = ExportRow(number)
+        row.label = number_on_page.rpartition(" ")[2] + (f" of {Path(file).name}" if has_pages else "")
+        rows.append(row)
+    return pd.Index(rows, dtype=object)
 
 
 def links_of(issues: Iterable[Issue]) -> pd.DataFrame:

@@ -1,0 +1,216 @@
+"""Read the export of any tracker, as records of JSON or XML or as a table, given where each field is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+from xml.etree.ElementTree import Element
+
+import jmespath
+import pandas as pd
+
+from gedbd.corpora.corpus import Corpus
+from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.csv_export import TableOptions, build_from_table, read_csv
+from gedbd.corpora.readers.csv_file import read_header
+from gedbd.corpora.readers.export_pages import (
+    JSON_KINDS,
+    SURROGATE,
+    ExportPage,
+    ExportRecord,
+    Record,
+    kind_of,
+    read_pages,
+    read_records,
+)
+from gedbd.corpora.readers.formats import columns_in
+from gedbd.corpora.readers.issue import DUPLICATE
+from gedbd.corpora.readers.jira_xml import parse_safely, read_items
+from gedbd.corpora.readers.tracker_export import numbered_rows
+from gedbd.corpora.urls import check_template
+from gedbd.io.files import corpus_name
+
+SINGLE = ("id", "title", "created_at", "updated_at", "resolved_at", "url", "repository", "group")
+JOINED = {
+    **dict.fromkeys(("product", "component", "version", "os", "priority", "status", "resolution"), ", "),
+    **dict.fromkeys(("labels", "attachments", "duplicate"), ";"),
+    "description": "\n",
+}
+COMMENTS = "comments"
+RECORDS_ONLY = ("updated_at", "repository", COMMENTS)  # the fields that tables do not have
+FIELDS = (*SINGLE, *JOINED, COMMENTS)
+TEXT = "__text__"  # the key of an element's text, as Perceval writes it
+NUMBER_SIGN = r"#(?P<id1>\d+)\b"
+
+
+def read_record_export(
+    name: str | None,
+    path: str,
+    fields: Mapping[str, str | None],
+    columns: Mapping[str, Any] | None = None,
+    reference: str | None = None,
+    repositories: Sequence[str] | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
+    **options: Unpack[TableOptions],
+) -> Corpus:
+    """Reads records of JSON, JSON lines or XML, or a table.
+
+    Args:
+        name: Short name of the corpus; ``None`` takes it from the path.
+        path: A file, plain or packed, or a folder of pages of records.
+        fields: Field to JMESPath expression: where a record holds it. The fields are those of ``FIELDS``.
+        columns: Field to column of a table, or to several, see ``columns_in``; ``None`` takes the names in ``fields``.
+        reference: Regular expression of other issues in comments, see ``References``; ``None`` for ``#12``.
+        repositories: Keep only the records whose ``repository`` is one of these; ``None`` keeps all.
+        separator: Of a table, see ``read_csv``.
+        encoding: Likewise.
+        options: See ``TableOptions``.
+
+    Raises:
+        ValueError: An expression is invalid or the export malformed. The message names file and record.
+    """
+    location = Path(path).expanduser()
+    if location.is_file() and kind_of(location) not in (*JSON_KINDS, "xml"):
+        header = read_header(location, separator, encoding)
+        named = {field: column for field, column in fields.items() if field not in RECORDS_ONLY}
+        named |= {field: column for field, column in (columns or {}).items() if column}
+        present = columns_in(named, header)
+        if present.get("duplicate") not in header:
+            present["duplicate"] = None  # a table may have no column of duplicates
+        return read_csv(name, path, present, separator, encoding, **options)
+    for option, value in {"separator": separator, "encoding": encoding}.items():
+        if value is not None:
+            raise ValueError(f"dataset.{option}= is for tables, and {location} holds records: leave it out")
+    check_template(options.get("url_template"))
+    pages, warnings = read_pages(location, (*JSON_KINDS, "xml"))
+    find = FieldMap(fields)
+    references = References(reference or NUMBER_SIGN)
+    rows: dict[str, Row] = {}
+    num_read = 0
+    for page in pages:
+        for position, record in records_on(page):
+            row = find(position, record)
+            num_read += 1
+            number = row.values["id"]
+            before = rows.get(number)
+            if before is None or row.updated_at >= before.updated_at:
+                rows[number] = row
+    if not rows:
+        raise ValueError(f"{location}: no issue in the export; at least one is needed")
+    chosen = [row for row in rows.values() if repositories is None or row.repository in repositories]
+    if len(chosen) < len(rows):
+        warnings += (f"issues of other repositories: {len(rows) - len(chosen):,}, dropped",)
+    places = sorted({row.repository for row in chosen})
+    if len(places) != 1:
+        known = ", ".join(places or sorted({row.repository for row in rows.values()}))
+        raise ValueError(f"{location}: set dataset.repositories= to one of {known}: ids are unique within one only")
+    if num_read > len(rows):
+        count = f"{num_read - len(rows):,}"
+        warnings += (f"issues that occur on several pages: {count}, only the most recently updated record is used",)
+    index = numbered_rows({number: row.position for number, row in enumerate(chosen, start=1)})
+    fields_read = [field for field in find.written if field in chosen[0].values]
+    table = pd.DataFrame([row.values for row in chosen], index=index, dtype=str)[fields_read]
+    mentions = [
+        (row.values["id"], link.named, link.source, None)
+        for row in chosen
+        for link in comment_links(row.comments, references, "", row.is_duplicate, "comment")
+    ]
+    links = pd.DataFrame(mentions, columns=["id", "duplicate_id", "source", "made_at"])
+    links = links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))
+    columns_read = dict(zip(fields_read, fields_read, strict=True))
+    title = name or corpus_name(location)
+    return build_from_table(title, table, location, columns_read, warnings, True, links, **options)
+
+
+class Row(NamedTuple):
+    """The fields of a record as text."""
+
+    position: str  # file, and number of the record
+    values: dict[str, str]  # field to its value, empty where the record has none
+    updated_at: str
+    repository: str
+    comments: list[Comment]
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the issue was closed as a duplicate."""
+        return any(DUPLICATE in self.values.get(field, "").lower() for field in ("status", "resolution"))
+
+
+class FieldMap:
+    """Finds the fields of records.
+
+    Args:
+        fields: Field to JMESPath expression, ``None`` for a field that the records do not have; see ``FIELDS``.
+
+    Raises:
+        ValueError: ``id`` or ``title`` is missing, a field is unknown, or an expression invalid.
+    """
+
+    def __init__(self, fields: Mapping[str, str | None]) -> None:
+        self.expressions = {}
+        for field in ("id", "title"):
+            if fields.get(field) is None:
+                raise ValueError(f"dataset.fields.{field}= is required: where a record holds the {field}")
+        for field, written in fields.items():
+            if field not in FIELDS:
+                raise ValueError(f"dataset.fields.{field} is unknown: choose from {', '.join(FIELDS)}")
+            if written is None:
+                continue
+            try:
+                self.expressions[field] = jmespath.compile(written)
+            except jmespath.exceptions.JMESPathError as error:
+                reason = str(error).partition("\n")[0]
+                raise ValueError(f"dataset.fields.{field}={written} is not a JMESPath expression: {reason}") from error
+        self.written = {field: str(fields[field]) for field in self.expressions}
+
+    def __call__(self, position: str, record: Record) -> Row:
+        """The fields of a record. Raises ValueError if it has no id or no title."""
+        matches: dict[str, list[str]] = {}
+        for field, expression in self.expressions.items():
+            try:
+                matches[field] = list(texts_of(expression.search(record)))
+            except (jmespath.exceptions.JMESPathError, RecursionError) as error:
+                reason = str(error).partition("\n")[0]
+                raise ValueError(f"{position}: dataset.fields.{field}={self.written[field]}: {reason}") from error
+        for field in ("id", "title"):
+            if not matches[field]:
+                raise ValueError(f"{position}: the record has no {field}, read from {self.written[field]!r}")
+        values = {field: "".join(matches[field][:1]) for field in SINGLE if field in matches}
+        values |= {field: joiner.join(matches[field]) for field, joiner in JOINED.items() if field in matches}
+        comments = [Comment(comment) for comment in matches.get(COMMENTS, ())]
+        return Row(position, values, values.pop("updated_at", ""), values.pop("repository", ""), comments)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """The texts and numbers of a value, which may be a list of lists or an element of XML."""
+    if isinstance(value, list):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, dict) and TEXT in value:
+        yield value[TEXT]
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+        yield SURROGATE.sub("\ufffd", str(value))
+
+
+def records_on(page: ExportPage) -> Iterator[ExportRecord]:
+    """The records of a page: those of JSON, the issues of Jira's XML, or the elements of any other XML."""
+    if not page.text.lstrip("\ufeff \t\r\n").startswith("<"):
+        yield from read_records(page)
+        return
+    root = parse_safely(page)
+    if root.tag == "rss":
+        yield from read_items(page)
+        return
+    for number, element in enumerate((child for child in root if len(child)), start=1):
+        yield ExportRecord(f"{page.path}, record {number}", content_of(element))
+
+
+def content_of(element: Element) -> dict[str, Any]:
+    """An element with the lists of its children by their names, and its own text, as Perceval writes it."""
+    content: dict[str, Any] = dict(element.attrib)
+    for child in element:
+        content.setdefault(child.tag, []).append(content_of(child))
+    if element.text is not None and element.text.strip():
+        content[TEXT] = element.text.strip()
+    return content
