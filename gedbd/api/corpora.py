@@ -128,11 +128,13 @@ def _set_options(dataset: Any, name: str, chosen: Mapping[str, Any]) -> None:
 def _corpus_from_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
     """Reads a table in memory, whose columns are named as in ``conf/dataset/csv.yaml`` or as the fields."""
     from gedbd.corpora.readers.csv_export import read_frame
+    from gedbd.corpora.readers.csv_file import names_of
     from gedbd.corpora.readers.formats import dataset_file
 
     defaults: Any = OmegaConf.to_container(dataset_file("csv").columns)
-    columns: dict[str, str | None] = {field: field if field in table else column for field, column in defaults.items()}
-    columns = {field: column if column in table else None for field, column in columns.items()}
+    defaults |= {field: field for field in defaults if field in table}
+    columns = columns_in(defaults, map(str, table.columns))
+    columns = {field: named for field, named in columns.items() if named is None or {*names_of(named)} <= {*table}}
     columns |= chosen.pop("columns", {})
     unknown = [name for name in chosen if name not in TABLE_OPTIONS]
     if unknown:

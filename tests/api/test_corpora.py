@@ -9,6 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import gedbd
+from gedbd.corpora.readers import formats
 from gedbd.io.files import CONF_DIR
 
 READERS = Path(__file__).parents[1] / "corpora" / "readers"
@@ -38,10 +39,15 @@ def test_the_format_is_that_of_the_command(file):
 
 def test_a_format_may_inherit_the_options_of_another(tmp_path, monkeypatch):
     conf = shutil.copytree(CONF_DIR, tmp_path / "conf")
-    for module in ("api.calls", "configuration.options", "corpora.readers.auto"):
+    for module in ("api.calls", "configuration.options"):
         monkeypatch.setattr(f"gedbd.{module}.CONF_DIR", str(conf))
+    monkeypatch.setattr(formats, "FOLDER", conf / "dataset")
+    monkeypatch.setattr(formats, "_known_sets", formats._known_sets.__wrapped__)
     columns = {"id": "Nr", "title": "Titel", "description": "Text", "created_at": "Datum", "duplicate": "Doppelt"}
-    OmegaConf.save({"defaults": ["csv"], "columns": columns}, conf / "dataset" / "meldungen.yaml")
+    recognised_by = {"columns": [["Nr", "Titel"]]}
+    OmegaConf.save(
+        {"defaults": ["csv"], "recognised_by": recognised_by, "columns": columns}, conf / "dataset" / "meldungen.yaml"
+    )
     file = tmp_path / "m.csv"
     file.write_text("Nr;Titel;Text;Datum;Doppelt\n1;Absturz;Beim Start;2026-01-02;\n2;Wieder;;2026-01-03;1\n")
     for corpus in (gedbd.load_corpus(file, "meldungen"), gedbd.load_corpus(file), gedbd.load_corpus(file, "auto")):

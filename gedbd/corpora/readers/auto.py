@@ -100,7 +100,7 @@ def recognised(
 
 def _format_of_pages(location: Path) -> tuple[str, list[str]]:
     """The format of the first record of an export, empty if unknown, and the keys of that record."""
-    pages, _ = read_pages(location, (*JSON_KINDS, "xml", *TABLE_KINDS))
+    pages, _ = read_pages(location, (*JSON_KINDS, "xml", "csv"))
     for page in pages:
         if kind_of(page.path) in TABLE_KINDS:
             header = read_header(page.path)

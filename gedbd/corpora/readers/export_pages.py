@@ -92,7 +92,7 @@ def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], 
     elif kind_of(path) not in kinds:
         if kind_of(path) in TABLE_KINDS:
             tracker = recognise_table(read_header(path)) or "csv"
-            raise ValueError(f"{path}: this looks like a {tracker} table: set dataset={tracker}")
+            raise ValueError(f"{path}: this looks like a table, read by dataset={tracker}: set it")
         raise ValueError(
             f"{path}: its name must end in .{', .'.join(kinds)}, followed by .gz, .xz or .zip if it is packed"
         )
@@ -162,7 +162,7 @@ def read_flattened(page: ExportPage) -> Iterator[ExportRecord]:
     header = header_of(rows, page.path)
     tracker = recognise_table(header) or "csv"
     if tracker not in READ_AS_RECORDS:
-        raise ValueError(f"{page.path}: this looks like a {tracker} table: set dataset={tracker}")
+        raise ValueError(f"{page.path}: this looks like a table, read by dataset={tracker}: set it")
     for number, row in enumerate(rows, start=FIRST_RECORD):
         check_length(row, header, number, page.path, dialect.separator)
         yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))

@@ -61,8 +61,8 @@ def columns_in(columns: Columns, header: Iterable[str]) -> dict[str, Any]:
         header: The columns of the table.
 
     Returns:
-        Field to column, to the list of several columns of which the first that is not empty counts in each row, or to
-        the first of ``columns`` if the table has none of them.
+        Field to column, or to the list of several columns of which the first that is not empty counts in each row; to
+        the first of ``columns`` if the table has none of them. Ids are those of a single column.
     """
     spelled: dict[str, str] = {}
     for column in header:
@@ -73,5 +73,5 @@ def columns_in(columns: Columns, header: Iterable[str]) -> dict[str, Any]:
             found[field] = named
             continue
         present = [spelled[name.lower()] for name in named if name.lower() in spelled]
-        found[field] = present[0] if len(present) == 1 else present or named[0]
+        found[field] = present if len(present) > 1 and field != "id" else (*present, *named)[0]
     return found

@@ -91,7 +91,7 @@ def read_record_export(
         for position, record in records_on(page):
             row = find(position, record)
             num_read += 1
-            number = row.values["id"]
+            number = f"{row.repository} {row.values['id']}"  # unique within a repository only
             before = rows.get(number)
             if before is None or row.updated_at >= before.updated_at:
                 rows[number] = row
@@ -102,7 +102,7 @@ def read_record_export(
         warnings += (f"issues of other repositories: {len(rows) - len(chosen):,}, dropped",)
     places = sorted({row.repository for row in chosen})
     if len(places) != 1:
-        known = ", ".join(places or sorted({row.repository for row in rows.values()}))
+        known = ", ".join(sorted({row.repository for row in rows.values()}))
         raise ValueError(f"{location}: set dataset.repositories= to one of {known}: ids are unique within one only")
     if num_read > len(rows):
         count = f"{num_read - len(rows):,}"

@@ -15,7 +15,6 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, ReportOpt
 from gedbd.corpora.readers.comments import is_here
 from gedbd.corpora.readers.export_pages import (
     JSON_KINDS,
-    TABLE_KINDS,
     ExportPage,
     ExportRecord,
     Record,
@@ -58,7 +57,7 @@ def read_tracker(
     columns: Mapping[str, str],
     path: str,
     name: str | None = None,
-    kinds: Sequence[str] = (*JSON_KINDS, *TABLE_KINDS),
+    kinds: Sequence[str] = (*JSON_KINDS, "csv"),
     split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
     as_created: bool = True,
     repositories: Sequence[str] | None = None,

@@ -54,6 +54,6 @@ def test_the_kind_of_a_file():
 def test_trackers_are_told_apart():
     assert recognise({"iid": 1, "title": "a", "description": ""}) == "gitlab"
     assert recognise({"key": "A-1", "fields": {}}) == "jira"
-    assert recognise({"title": "a", "body": ""}) == "github"
-    assert recognise({"id": 1, "summary": "a"}) == "bugzilla"
-    assert recognise({"issues": []}) == ""
+    assert recognise({"number": 1, "title": "a", "body": ""}) == "github"
+    assert recognise({"id": 1, "summary": "a", "creation_time": ""}) == "bugzilla"
+    assert recognise({"id": 1, "summary": "a"}) == recognise({"issues": []}) == ""

@@ -147,7 +147,9 @@ def test_named_columns_of_which_some_occur_twice(tmp_path):
     ):
         read(path, *options, "dataset.columns.description=Kommentar")
     jira = FILES / "jira_repeated_columns.csv"
-    with pytest.raises(InstantiationException, match="is read as dataset=jira: leave it out, or set dataset=csv"):
+    with pytest.raises(
+        InstantiationException, match="does not apply to dataset=jira.*: leave it out, or set dataset=csv"
+    ):
         read(jira, "dataset.columns.id=Issue key")
     keys = ("id='Issue key'", "title=Summary", "created_at=Created", "duplicate='Inward issue link (Duplicate)'")
     corpus = read(jira, "dataset=csv", *(f"dataset.columns.{one}" for one in keys))
@@ -309,7 +311,7 @@ def test_a_second_file_of_links(tmp_path):
 
 
 def test_an_option_of_tables_is_refused_for_others(tmp_path):
-    with pytest.raises(Exception, match=r"dataset\.columns\.id= is for CSV files"):
+    with pytest.raises(Exception, match=r"dataset\.columns\.id= does not apply to dataset=github"):
         read(FILES / "gharchive.json", "dataset.columns.id=a")
 
 

@@ -122,7 +122,7 @@ def test_paths_that_lead_nowhere(tmp_path):
     with pytest.raises(ValueError, match=r"the folder holds no file ending in .json, .jsonl, .ndjson"):
         read_github(None, str(tmp_path))
     (tmp_path / "issues.csv").write_text("id,title\n")
-    with pytest.raises(ValueError, match=r"issues.csv: this looks like a CSV file: set dataset=csv$"):
+    with pytest.raises(ValueError, match=r"issues.csv: this looks like a table, read by dataset=csv: set it$"):
         read_github(None, str(tmp_path / "issues.csv"))
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b"[" + b" " * 9_000)[:-20])
     with pytest.raises(ValueError, match=r"cut.json.gz: the archive is damaged"):

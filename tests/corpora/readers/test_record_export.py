@@ -120,7 +120,9 @@ def options(**fields: str) -> list[str]:
 
 def test_another_tracker_needs_no_code(tmp_path):
     path = written(tmp_path, *TICKETS)
-    with pytest.raises(Exception, match=r"not recognised; its first keys are ticket, text, at, same: set dataset=recor"):
+    with pytest.raises(
+        Exception, match=r"not recognised; its first keys are ticket, text, at, same: set dataset=recor"
+    ):
         read(path)
     corpus = read(path, *options(**FIELDS, updated_at="seen"))
     assert corpus.reports["title"].tolist() == ["Crash", "Stops"]  # of two records, the one that was updated last

@@ -424,7 +424,7 @@ def test_a_bad_record_is_named(tmp_path, tracker, more, message):
         ("github", "", "export.json: no issue in the export; at least one is needed"),
         ("github", "[" * 100_000, "export.json: not readable as JSON"),
         ("github", "7", "export.json, record 1: '7' is not an issue; a JSON object is expected"),
-        ("github", '{"a": 1}', "the object has no list of issues; its keys are a"),
+        ("github", '{"a": 1}', "record 1: the issue has no 'number'"),
         ("github", '{"data": {"repository": null}}', "the object has no list of issues; its keys are repository"),
         (
             "github",
