@@ -129,7 +129,7 @@ def _corpus_from_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
     """Reads a table in memory, whose columns are named as in ``conf/dataset/csv.yaml`` or as the fields."""
     from gedbd.corpora.readers.csv_export import read_frame
     from gedbd.corpora.readers.csv_file import names_of
-    from gedbd.corpora.readers.formats import dataset_file
+    from gedbd.corpora.readers.formats import columns_in, dataset_file
 
     defaults: Any = OmegaConf.to_container(dataset_file("csv").columns)
     defaults |= {field: field for field in defaults if field in table}

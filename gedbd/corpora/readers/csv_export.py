@@ -63,7 +63,7 @@ def read_csv(
     expected = [name for column in columns.values() if column for name in names_of(column)]
     table, warnings = read_table(file, separator, encoding, expected, may_repeat=True)
     present = columns_in(columns, table.columns)
-    if not {*names_of(present.get("id") or ""), *names_of(present.get("title") or "")} <= set(table.columns):
+    if not all(isinstance(columns.get(field), str) and columns[field] in table for field in ("id", "title")):
         detected = recognise_table(table.columns)
         if detected:
             raise ValueError(f"{file}: this looks like a {detected} export: set dataset={detected}")

@@ -148,7 +148,7 @@ def test_named_columns_of_which_some_occur_twice(tmp_path):
         read(path, *options, "dataset.columns.description=Kommentar")
     jira = FILES / "jira_repeated_columns.csv"
     with pytest.raises(
-        InstantiationException, match="does not apply to dataset=jira.*: leave it out, or set dataset=csv"
+        InstantiationException, match=r"does not apply to dataset=jira.*: leave it out, or set dataset=csv"
     ):
         read(jira, "dataset.columns.id=Issue key")
     keys = ("id='Issue key'", "title=Summary", "created_at=Created", "duplicate='Inward issue link (Duplicate)'")
