@@ -302,7 +302,8 @@ def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
         first, second = ids.index[ids == repeated.iloc[0]][:2]
         raise ValueError(
             f"{source}, rows {first} and {second}, column {column!r}: "
-            f"the id {repeated.iloc[0]!r} occurs twice; keep only one of the two reports"
+            f"the id {repeated.iloc[0]!r} occurs twice; keep only one of the two reports, or set "
+            "dataset.columns.id= to a column of unique ids"
         )
 
 

@@ -1,6 +1,7 @@
 """Read the CSV export of any tracker, given the names of its columns."""
 
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Unpack
 
@@ -10,9 +11,10 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.dates import ISO_FORMAT, find_format
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, names_of, read_table, take_columns
-from gedbd.corpora.readers.duplicate_cells import file_links, group_links, split_links
+from gedbd.corpora.readers.duplicate_cells import label_names, read_duplicates, read_groups, says_duplicate
 from gedbd.corpora.readers.formats import Columns, columns_in, recognise_table
-from gedbd.corpora.readers.issue import DUPLICATE, NAMED_NOWHERE
+from gedbd.corpora.readers.issue import NAMED_NOWHERE
+from gedbd.corpora.readers.links_file import read_links
 from gedbd.corpora.readers.rich_text import html_text
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name, locate
@@ -145,21 +147,26 @@ def build_from_table(
     if html:
         reports = reports.assign(description=reports["description"].map(html_text))
     ids = reports["id"]
-    link_tables = [split_links(ids, reports["duplicate"], resolved_at), group_links(ids, reports["group"], resolved_at)]
+    duplicates, duplicate_warnings = read_duplicates(
+        ids, reports["duplicate"], str(shown.get("duplicate")), resolved_at
+    )
+    groups, group_warnings = read_groups(ids, reports["group"], str(shown.get("group")), resolved_at)
+    link_tables = [duplicates, groups]
     if further_links is not None:
         link_tables.append(further_links)
-    link_warnings: tuple[str, ...] = ()
+    warnings = (*warnings, *column_warnings, *date_warnings, *duplicate_warnings, *group_warnings)
     if links is not None:
         links_file = locate(links)
-        links_table, link_warnings = read_table(links_file, None)
-        link_tables.append(file_links(ids, links_table, links_file.name))
+        links_table, file_warnings = read_table(links_file, None, may_repeat=True)
+        further, link_warnings = read_links(ids, links_table, links_file.name)
+        link_tables.append(further)
+        warnings = (*warnings, *file_warnings, *link_warnings)
     all_links = pd.concat([part for part in link_tables if len(part)] or link_tables[:1], ignore_index=True)
-    reports = reports.assign(**{RESOLVED_AT: resolved_at})
-    warnings = (*warnings, *column_warnings, *date_warnings, *link_warnings)
-    linked = ids.str.strip().isin([*all_links["id"], *all_links["duplicate_id"]])
-    unlinked = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False) & ~linked
+    closed = reports[["status", "resolution"]].apply(lambda texts: texts.map(cache(says_duplicate))).any(axis=1)
+    unlinked = closed & ~ids.str.strip().isin([*all_links["id"], *all_links["duplicate_id"]])
     if unlinked.any():
         warnings += (f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})",)
+    reports = reports.assign(labels=label_names(reports["labels"]), **{RESOLVED_AT: resolved_at})
     return build_corpus(
         title, reports, all_links, str(file), shown, warnings, date_format, mutual, folder=file.parent, **options
     )

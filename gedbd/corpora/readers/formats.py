@@ -12,6 +12,7 @@ from gedbd.io.files import CONF_DIR
 
 FOLDER = Path(CONF_DIR, "dataset")
 COMMENTED = {"id", "comments"}  # the keys of a record that holds only the comments of a bug of Bugzilla
+ONE_COLUMN = ("id", "duplicate", "group")  # a column named duplicate beside duplicate_of holds flags or counts
 Columns = Mapping[str, Any]  # field to the name of its column, to several names, or to None
 
 
@@ -62,7 +63,7 @@ def columns_in(columns: Columns, header: Iterable[str]) -> dict[str, Any]:
 
     Returns:
         Field to column, or to the list of several columns of which the first that is not empty counts in each row; to
-        the first of ``columns`` if the table has none of them. Ids are those of a single column.
+        the first of ``columns`` if the table has none of them. The fields of ``ONE_COLUMN`` have a single column.
     """
     spelled: dict[str, str] = {}
     for column in header:
@@ -73,5 +74,5 @@ def columns_in(columns: Columns, header: Iterable[str]) -> dict[str, Any]:
             found[field] = named
             continue
         present = [spelled[name.lower()] for name in named if name.lower() in spelled]
-        found[field] = present if len(present) > 1 and field != "id" else (*present, *named)[0]
+        found[field] = present if len(present) > 1 and field not in ONE_COLUMN else (*present, *named)[0]
     return found
