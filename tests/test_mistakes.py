@@ -63,6 +63,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         ("train", "dataset=githb", "dataset=githb is unknown: did you mean github? Choose one of askubuntu, auto"),
         ("compare", "run=a against=b out=t.md", "out=t.md: the table is written as CSV or LaTeX: choose a name"),
         ("compare", "a b c", "c is one too many: give a value for each of run= and against="),
+        ("report", "paths=gone", "gone: no such folder; give a run folder, a sweep, or a folder that contains them"),
         ("compare", "a", "against= is required, for example: gedbd compare run="),
         ("evaluate", "run=[a,b]", "run=['a', 'b'] must be a path"),
         ("describe", "issues.json", "issues.json is no option=value: write dataset.path=issues.json"),

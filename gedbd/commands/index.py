@@ -1,5 +1,6 @@
 """Store a tracker's reports in an index, or update it."""
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ def main(cfg: DictConfig) -> None:
     except ReplacesIndexError as error:
         option = "store" if cfg.store else "out"
         raise ValueError(f"{error}; for another tracker, give another {option}=; to go on, set replace=true") from error
-    location, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, f"index={cfg.out}")
+    location, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, shlex.quote(f"index={cfg.out}"))
     counts = changes._asdict()
     kept = counts.pop("kept")
     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items())

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command
 from gedbd.configuration.command_words import positional_list
@@ -16,7 +16,7 @@ def main(cfg: DictConfig) -> None:
     """Reads all runs in the folders and below, and writes ``report.html`` and ``report.md``."""
     from gedbd.experiments.report.run_report import report_runs
 
-    paths = [str(path) for path in cfg.paths]
+    paths = [str(path) for path in (cfg.paths if OmegaConf.is_list(cfg.paths) else [cfg.paths])]
     options = [argument for argument in sys.argv[1:] if not argument.startswith("paths=")]
     report_runs(
         [Path(path) for path in paths],

@@ -31,6 +31,7 @@ from gedbd.configuration.command_words import (
     check_flags,
     flag_values,
     gnu_options,
+    literal_paths,
     multirun_first,
     searched_folders,
     with_latest_run,
@@ -73,6 +74,7 @@ def options_for_hydra(
     words = gnu_options(words, names)  # --top-k=5 becomes top_k=5, and --json becomes json=true
     words = read_arguments(words)  # texts and paths become options
     words = searched_folders(words)  # --config-dir FOLDER becomes hydra.searchpath=
+    words = literal_paths(words)
     words = multirun_first(words)
     check_flags(words)
     check_config_flags(words, Path(CONF_DIR))

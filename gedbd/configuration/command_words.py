@@ -4,12 +4,14 @@ Each function is a step of ``gedbd.configuration.command.options_for_hydra``: it
 refuses them.
 """
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
+from gedbd.configuration.option_types import names_path
 from gedbd.io.console import is_quiet, open_console, print_line
 
 COMPLETION_FLAGS = ("-sc", "--shell-completion")
@@ -140,7 +142,8 @@ def _is_option(word: str, option: str, names: Collection[str]) -> bool:
         return False
     name, value = match.groups()
     known = re.split(r"[./@]", name)[0] in names
-    if known and (name == option or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
+    is_path = names_path(name) and os.path.exists(value)
+    if known and (name == option or is_path or ("${" not in value and (not has_blank or QUOTED.fullmatch(value)))):
         return True
     if known and "\n" not in word:
         raise ValueError(
@@ -158,7 +161,7 @@ def positional_list(arguments: Sequence[str], option: str) -> list[str]:
     """Puts the positional arguments into a list in one option for Hydra.
 
     ``["a b", "out=x", "c"]`` becomes ``["out=x", "paths=['a b','c']"]`` for the option ``paths``. What is neither
-    ``name=value`` nor a flag is positional.
+    ``name=value`` nor a flag is positional, and so is an existing path such as ``seed=1,lr=0.1``.
     """
     values = [word for word in arguments if _is_positional(word)]
     options = [word for word in arguments if not _is_positional(word)]
@@ -187,7 +190,38 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
 
 
 def _is_positional(word: str) -> bool:
-    return "=" not in word and not word.startswith("-")
+    return not word.startswith("-") and ("=" not in word or os.path.exists(word))
+
+
+def literal_paths(arguments: Sequence[str]) -> list[str]:
+    """Quotes existing paths, in whose names Hydra would read a list, a choice or an interpolation.
+
+    ``run=outputs/seed=1,lr=0.1`` becomes ``run='outputs/seed=1,lr=0.1'`` if there is such a folder.
+
+    Raises:
+        ValueError: If a path holds ``${``, which saved options cannot.
+    """
+    words = []
+    for word in arguments:
+        match = NAME_AND_VALUE.fullmatch(word)
+        is_path = match is not None and names_path(match[1]) and os.path.exists(match[2])
+        if is_path and "${" in word:
+            raise ValueError(f"{word}: options cannot hold a path with ${{ in it: rename it")
+        words.append(f"{match[1]}={path_value(match[2])}" if match and is_path else word)
+    return words
+
+
+def path_value(path: str | Path) -> str:
+    """A path as the value of an option, with quotes if Hydra reads anything else without them."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # slow import
+    from hydra.errors import HydraException
+
+    text = str(path)
+    try:
+        value = OverridesParser.create().parse_override(f"path={text}").value()
+    except HydraException:
+        value = None
+    return text if value == text and "$" not in text else quoted_text(text)
 
 
 def searched_folders(arguments: Sequence[str]) -> list[str]:
@@ -288,4 +322,4 @@ def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
     folder = max(files, key=lambda file: file.stat().st_mtime).parent
     if not is_quiet():
         print_line(open_console(stderr=True), f"{LATEST}: run={folder}")
-    return [f"run={folder}" if word == LATEST else word for word in words]
+    return [f"run={path_value(folder)}" if word == LATEST else word for word in words]

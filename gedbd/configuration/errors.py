@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import tempfile
@@ -104,7 +105,7 @@ def _not_an_option(word: str, words: Sequence[str], names: Sequence[str]) -> str
     if "=" in before and not Path(word).exists():
         return f"{word} is no option=value: if it is a part of the value before it, write '{before} {word}' in quotes"
     path = next((name for name in ("dataset.path", "index") if name in names), None)
-    cure = f"write {path}={word}" if path else "--help lists the options"
+    cure = f"write {shlex.quote(f'{path}={word}')}" if path else "--help lists the options"
     return f"{word} is no option=value: {cure}"
 
 

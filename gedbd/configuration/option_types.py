@@ -43,6 +43,8 @@ PATHS = (
     "text.captions",
     "verdicts",
 )
+# Further options that name a file or a folder, by their last name.
+PATH_NAMES = ("cache_dir", "data_dir", "dir", "image_dir", "links", "locate_run", "model", "path", "paths", "repo")
 # Arguments of Lightning's Trainer that gedbd sets itself or does not support.
 REFUSED = {
     "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
@@ -152,6 +154,11 @@ def plain_options(cfg: DictConfig) -> dict[str, Any]:
     plain = OmegaConf.to_container(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
     assert isinstance(plain, dict)
     return {str(name): value for name, value in plain.items()}
+
+
+def names_path(option: str) -> bool:
+    """Whether an option, such as ``dataset.path``, names a file or a folder."""
+    return option in PATHS or option.rpartition(".")[2] in PATH_NAMES
 
 
 def dotted_names(options: dict[str, Any], above: str = "") -> Iterator[str]:

@@ -23,6 +23,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor, nn
 
+from gedbd.configuration.command_words import path_value
 from gedbd.io.checksums import check_whole
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def waiting_lines(trainer: pl.Trainer, arguments: Sequence[str], folder: Path) -
         return [f"machine {trainer.node_rank} of {trainer.num_nodes} waits for the first one at {endpoint}"]
     ranks = ", ".join(map(str, range(1, trainer.num_nodes)))
     kept = [word for word in arguments if not word.startswith("hydra.run.dir=")]
-    command = shlex.join(["gedbd", "train", *kept, f"hydra.run.dir={folder.absolute()}"])
+    command = shlex.join(["gedbd", "train", *kept, f"hydra.run.dir={path_value(folder.absolute())}"])
     variables = f"MASTER_ADDR={address} MASTER_PORT={environment.main_port}"
     first_words = f"waiting for {trainer.num_nodes - 1} more of {trainer.num_nodes} machines at {endpoint}; start each"
     return [f"{first_words}, with NODE_RANK={ranks} and the same files:", f"  {variables} NODE_RANK=1 {command}"]

@@ -5,7 +5,6 @@ If it sets any other option, the command line must compose all options of the ru
 """
 
 import os
-import re
 import shlex
 import signal
 import sys
@@ -26,7 +25,7 @@ from pytorch_lightning.callbacks import Callback
 
 from gedbd.configuration.allowed_targets import named_addresses
 from gedbd.configuration.command import exit_status, raise_terminated
-from gedbd.configuration.command_words import option_of, quoted_text, section_of
+from gedbd.configuration.command_words import option_of, path_value, section_of
 from gedbd.configuration.option_types import plain_options, written_value
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.encoders.encoder_weights import read_state
@@ -42,7 +41,6 @@ TRAINING_STATE = ("pytorch-lightning_version", "optimizer_states", "lr_scheduler
 MAY_DIFFER = ("ckpt_path", "seeds", "trainer", "callbacks", "logger", "patience", "cache_dir", "json")
 NOT_COMPARED = (*MAY_DIFFER, "data_dir")  # by default a folder of the working directory
 CHOSEN_NAMES = ("ranking.protocols",)  # sections whose names the user chooses, so that a further one is a difference
-PLAIN_VALUE = re.compile(r"[\w./:@%+-]+")  # what Hydra reads without quotes
 
 
 def resumed_options(cfg: DictConfig, given: Sequence[str], choices: Container[str]) -> DictConfig:
@@ -281,6 +279,4 @@ def continuation_message(arguments: list[str], folder: Path, several: str | None
             "interrupted before the end of the first epoch, so there is no checkpoint; start again with:\n "
             f" {shlex.join(command)}"
         )
-    text = str(path)
-    value = text if PLAIN_VALUE.fullmatch(text) else quoted_text(text)
-    return f"interrupted; {saved}\n  {shlex.join([*command, f'{option}={value}'])}"
+    return f"interrupted; {saved}\n  {shlex.join([*command, f'{option}={path_value(path)}'])}"

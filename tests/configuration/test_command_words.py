@@ -2,19 +2,24 @@
 
 import os
 from functools import partial
+from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
 
 from gedbd.configuration.command import options_for_hydra
 from gedbd.configuration.command_words import (
     check_config_flags,
     check_flags,
     gnu_options,
+    literal_paths,
     literal_text,
+    positional_list,
     positional_options,
     with_latest_run,
 )
 from gedbd.experiments.run_folder import MATCHING, PREDICTIONS
+from gedbd.io.files import CONF_DIR
 from gedbd.localization.locating.tracker_ranker import RANKER
 
 NAMES = {"index", "json", "top_k", "dataset", "run", "query"}
@@ -64,6 +69,38 @@ def test_flags_come_first_and_own_folders_last(tmp_path):
     words[1:3] = [f"--config-dir={tmp_path}"]
     searched = f"hydra.searchpath=['file://{tmp_path}']"
     assert options_for_hydra("compare", words, as_sides) == ["-m", "against='a b'", "run=c", searched]
+
+
+def test_existing_paths_are_read_as_they_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [
+        "a b",
+        "seed=1,lr=0.1",
+        "it's",
+        'q"q',
+        "[a]",
+        "{}",
+        "50%",
+        "a#b",
+        "für",
+        "new\nline",
+        "tail\\",
+        "123",
+        "null",
+        "-x",
+    ]
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        for name in names:
+            Path(name).mkdir()
+            words = literal_paths([f"dataset.path={name}", "seed=123", f"data_dir=no/{name[:1]}"])
+            assert compose("describe", ["dataset=auto", *words[:1]]).dataset.path == name
+            assert words[1:] == ["seed=123", f"data_dir=no/{name[:1]}"]  # no path, and one that does not exist
+    assert positional_list(["seed=1,lr=0.1", "out=x"], "paths") == ["out=x", "paths=['seed=1,lr=0.1']"]
+    as_text = partial(literal_text, option="query", names=NAMES)
+    assert options_for_hydra("search", ["index=a b", "crash"], as_text) == ["index=a b", "query='crash'"]
+    Path("${seed}").mkdir()
+    with pytest.raises(ValueError, match=r"^index=\$\{seed\}: options cannot hold a path with \$\{ in it: rename it$"):
+        literal_paths(["index=${seed}"])
 
 
 def test_a_configuration_that_does_not_exist_is_told(tmp_path):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from gedbd.configuration.command_words import path_value
 from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, format_p_value
 from gedbd.evaluation.significance import Comparison, compare_f1, compare_means, mann_whitney
 from gedbd.experiments.run_folder import Run
@@ -114,7 +115,7 @@ def _match(first: list[Run], second: list[Run]) -> dict[Key, tuple[Run, Run]]:
         values = [sorted({key[index] for key in runs_of}) for runs_of in (first_of, second_of)]
         shared = sorted(first_of.keys() & second_of.keys())
         sides = {"run": first_of, "against": second_of}
-        folders = {option: [str(runs[key].folder) for key in shared] for option, runs in sides.items()}
+        folders = {option: [path_value(runs[key].folder) for key in shared] for option, runs in sides.items()}
         lists = [f"{option}=[{','.join(paths)}]" for option, paths in folders.items()]
         if len(shared) == 1:
             lists = [f"{option}={paths[0]}" for option, paths in folders.items()]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from gedbd.configuration.command_words import path_value
 from gedbd.evaluation import figures
 from gedbd.evaluation.display_names import TEXT, metric_name
 from gedbd.evaluation.figures import name_subject
@@ -446,7 +447,8 @@ def next_steps(settings: list[Setting], unfinished: list[Path]) -> list[tuple[st
     for folder in unfinished:
         last = folder / "checkpoints" / "last.ckpt"
         if last.is_file():
-            steps.append(("Resume an interrupted run:", f"gedbd train ckpt_path={last.as_posix()}"))
+            command = shlex.join(["gedbd", "train", f"ckpt_path={path_value(last.as_posix())}"])
+            steps.append(("Resume an interrupted run:", command))
     trained = [setting for setting in settings if not setting.is_baseline]
     single = [setting for setting in trained if len(setting.runs) == 1]
     if single:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.configuration.command_words import option_of
+from gedbd.configuration.command_words import option_of, path_value
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, interval_columns
 from gedbd.experiments.run_folder import Run
@@ -120,7 +120,7 @@ class Setting:
     @property
     def folders(self) -> str:
         """The folders of its runs, as the value of an option."""
-        folders = [run.folder.as_posix() for run in self.runs]
+        folders = [path_value(run.folder.as_posix()) for run in self.runs]
         return folders[0] if len(folders) == 1 else f"[{','.join(folders)}]"
 
     def test_key(self) -> tuple[object, ...]:

@@ -109,7 +109,8 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     for warning in backtest.warnings:
         print_line(console, f"{corpus.name}: {warning}")
     save_run(folder, cfg, corpus)
-    command = f'gedbd locate repo={cfg.repo or "PATH"} run={os.path.relpath(folder)} "text of the report"'
+    words = [f"repo={cfg.repo or 'PATH'}", f"run={os.path.relpath(folder)}", "text of the report"]
+    command = shlex.join(["gedbd", "locate", *words])
     step = "Find the files of a new report:", command
     page = write_backtest(folder, ranked, backtest, step, options)
     record(folder=folder, corpus=corpus.name, page=page, statement=backtest.hit_rate.statements, **backtest.tables)

@@ -255,7 +255,7 @@ def write_page(
 ) -> Path:
     """Writes the page into the run folder and returns its path; for verdicts and texts see ``sections``."""
     relative = os.path.relpath(folder)
-    command = f"gedbd judge run={relative}"
+    command = shlex.join(["gedbd", "judge", f"run={relative}"])
     encoder = read_config(folder).encoder.name if (folder / CONFIG).is_file() else ""
     page = suggestions_page.sections(backtest, facts.max_examples, command, verdicts, texts)
     judging = Judging(f"gedbd {facts.name} {facts.date}", JUDGEMENTS, relative, command, verdicts)

@@ -1,5 +1,6 @@
 """The results of a backtest in words, and as tables on the page, on the console and in Markdown."""
 
+import shlex
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -81,7 +82,7 @@ NOT_PRINTED_WITH_VERDICTS = (*NOT_PRINTED, "threshold", "right on validation", "
 
 def next_step(matching: TriageModel, folder: str) -> tuple[str, str]:
     """The next step for the user: a sentence and a command, which reads the run folder."""
-    command = f"gedbd index run={folder} out=my-index"
+    command = shlex.join(["gedbd", "index", f"run={folder}", "out=my-index"])
     if matching.target.status == MET:
         return "Build an index; the webhook of gedbd serve then suggests duplicates automatically:", command
     return "Build an index to search; nothing is suggested automatically:", command
