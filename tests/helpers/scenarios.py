@@ -72,7 +72,7 @@ SCENARIOS = {
         },
     ),
     "docs/guides/csv.md": Scenario(
-        files=(prepared.bugs_csv, partial(prepared.files_of, "docs/guides/csv.md")),
+        files=(prepared.bugs_csv, prepared.issues_json, partial(prepared.files_of, "docs/guides/csv.md")),
     ),
     "docs/guides/suggestions.md": Scenario(
         files=(prepared.issues_json,),
