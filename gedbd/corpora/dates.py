@@ -58,6 +58,7 @@ PLAIN = re.compile(
 # A day whose year may be out of range and whose other parts need not be valid: 0000-00-00, +275760-09-13.
 ANY_YEAR = re.compile(r"(?P<year>[+-]?\d{4,9})-\d\d-\d\d(?:[Tt ][\d:.,+\-Zz ]*)?", re.ASCII)
 FULL_YEAR = re.compile(r" ([0-9]{4,9}) ")
+PADDED = re.compile(r"0|\d+\D0")  # of 01/31/2024
 MAX_ID_LENGTH = 200
 # No white space, which separates columns in TREC files, and no control characters; also the pattern of the API.
 ID_PATTERN = r"^[^\s\x00-\x20\x7f-\x9f]+$"
@@ -96,6 +97,8 @@ def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
         different.setdefault(tuple(parse_date(text, form) for text in written), form)
     if len(different) == 1:
         return formats[0]
+    if formats[-1].endswith(TWELVE_HOURS) and not any(PADDED.match(text) for text in written):
+        return formats[-1]  # 1/31/2024 9:05 AM, as US English writes: nobody else writes both without zeros
     further = _distinct(others)
     fitting = [form for form in different.values() if all(_reads(text, form) for text in further)]
     if len(fitting) == 1:

@@ -41,6 +41,7 @@ def read_csv(
     columns: Columns,
     separator: str | None = None,
     encoding: str | None = None,
+    mutual: bool = False,
     **options: Unpack[TableOptions],
 ) -> Corpus:
     """Reads one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
@@ -51,6 +52,7 @@ def read_csv(
         columns: Field to column of the file, or to several, see ``columns_in``; ``None`` if it has no such column.
         separator: One character, or comma, semicolon, tab or pipe; ``None`` detects it from the header.
         encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
+        mutual: See ``build_corpus``.
         options: See ``TableOptions``.
 
     Returns:
@@ -71,7 +73,7 @@ def read_csv(
             raise ValueError(f"{file}: this looks like a {detected} export: set dataset={detected}")
     if any(NOT_UTF8 in warning for warning in warnings):
         warnings += (f"if {file.name} has an older encoding, set it, for example dataset.encoding=cp1252",)
-    return build_from_table(name or corpus_name(file), table, file, present, warnings, **options)
+    return build_from_table(name or corpus_name(file), table, file, present, warnings, mutual, **options)
 
 
 def read_frame(frame: pd.DataFrame, columns: Columns, name: str = "table", **options: Unpack[TableOptions]) -> Corpus:

@@ -72,12 +72,11 @@ def read_record_export(
     location = Path(path).expanduser()
     if location.is_file() and kind_of(location) not in (*JSON_KINDS, "xml"):
         header = read_header(location, separator, encoding)
-        named = {field: column for field, column in fields.items() if field not in RECORDS_ONLY}
-        named |= {field: column for field, column in (columns or {}).items() if column}
+        named = columns or {field: column for field, column in fields.items() if field not in RECORDS_ONLY}
         present = columns_in(named, header)
         if present.get("duplicate") not in header:
             present["duplicate"] = None  # a table may have no column of duplicates
-        return read_csv(name, path, present, separator, encoding, **options)
+        return read_csv(name, path, present, separator, encoding, mutual=True, **options)
     for option, value in {"separator": separator, "encoding": encoding}.items():
         if value is not None:
             raise ValueError(f"dataset.{option}= is for tables, and {location} holds records: leave it out")
