@@ -12,7 +12,7 @@ import pandas as pd
 
 from gedbd.corpora.dates import EXPECTED, ID_RULE, OutOfRangeError, check_range, is_id, parse_date
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT
-from gedbd.corpora.readers.issue import DUPLICATE
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable_line
 
@@ -280,7 +280,7 @@ def state_phrase(report: Report) -> str:
 
 def is_closed_as_duplicate(report: Report) -> bool:
     """Whether a report is closed as a duplicate of another one."""
-    return state_of(report) == "closed" and DUPLICATE in report.resolution.lower()
+    return state_of(report) == "closed" and says_duplicate(report.resolution)
 
 
 def original_of(group: Iterable[Report], called_duplicates: Collection[str] = ()) -> Report | None:

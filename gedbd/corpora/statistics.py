@@ -13,7 +13,7 @@ from gedbd.corpora.fields import tags_of
 NOTES = {
     "links: ": "pairs: any two reports in the same group; links: the pairs named by the tracker or in a comment. A"
     " group of three has 3 pairs, even if only 2 of them are linked.",
-    "labels": "labels: distinct names; on GitHub, 'duplicate', 'status: duplicate' and the like are not counted.",
+    "labels": "labels: distinct names; on GitHub and GitLab, 'kind/duplicate' and the like are not counted.",
 }
 Statistic = int | float | pd.Timestamp | None
 

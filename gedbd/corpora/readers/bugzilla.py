@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.comments import NUMBER, QUOTED, Comment, References, comment_links
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.corpora.readers.export_pages import (
     ExportRecord,
     Record,
@@ -17,7 +18,7 @@ from gedbd.corpora.readers.export_pages import (
     text,
 )
 from gedbd.corpora.readers.formats import COMMENTED
-from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
+from gedbd.corpora.readers.issue import DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
 
@@ -43,13 +44,21 @@ HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"id", "
     "bug_status": "status",
 }
 # It is unknown whether an address belongs to this tracker: responses do not hold the tracker's own address.
-# An address, "bug 12" or "#12".
+# An address, "bug 12", "bug no. 12" or "#12", but not "comment #12".
 REFERENCES = References(
-    r"(?:https?://(?P<place1>[^\s?()]{1,200})/show_bug\.cgi\?id=(?P<id1>\d+)(?:#c\d+)?|\bbugs?\s+#?(?P<id2>\d+)\b|#(?P<id3>\d+)\b)"
+    r"(?:https?://(?P<place1>[^\s?()]{1,200})/show_bug\.cgi\?id=(?P<id1>\d+)(?:#c\d+)?"
+    r"|\bbugs?(?:\s+(?:(?:id|no\.|number)\s*)?#?|#)(?P<id2>\d+)\b"
+    r"|(?<![/&])(?<!comment\s)(?<!attachment\s)(?<!patch\s)#(?P<id3>\d+)\b)",
+    NUMBER,
 )
 BUG_PAGE = f"/show_bug.cgi?id={PLACEHOLDER}"
 KEYWORD = re.compile(r"[^,\s]+")  # of "crash, regression"
-MARKED = re.compile(r"\*\*\* (this bug|bug \d+) has been marked as a duplicate of", re.IGNORECASE)
+# Of all versions: "*** This bug has been marked as a duplicate of bug 1 ***", "** This issue has been marked\n as ...".
+MARKED = re.compile(
+    r"\*{2,}\s*(this|bug \d+|issue \d+|\d+)\s+(?:(?:bug|issue|report)\s+)?has\s+been\s+marked"
+    r"\s+as\s+an?\s+duplicate\s+of\b[^*]{0,100}",
+    re.IGNORECASE,
+)
 
 
 def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
@@ -93,7 +102,7 @@ def parse_bug(record: Record) -> Issue:
     number = number_of(record, "id")
     title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")
     described, comments = comments_of(record)
-    closed = text(record, "resolution").lower() == DUPLICATE
+    closed = any(says_duplicate(text(record, key)) for key in ("status", "resolution"))
     formal = [Link(number_of(record, "dupe_of"), "dupe_of")] if record.get("dupe_of") else []
     counted = counted_comments(comments, closed, bool(formal))
     links = [*formal, *comment_links(counted, REFERENCES, "", closed, "comment")]
@@ -123,11 +132,11 @@ def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> lis
     user_comments: list[Comment] = []
     from_bugzilla: list[Comment] = []
     for comment in comments:
-        mark = MARKED.search(comment.text)
+        mark = MARKED.search(QUOTED.sub("", comment.text))
         if mark is None:
             user_comments.append(comment)
-        elif mark[1].lower() == "this bug":
-            from_bugzilla.append(comment)
+        elif mark[1].lower() == "this":
+            from_bugzilla.append(Comment(mark[0].strip()))
     return user_comments + from_bugzilla[-1:] if closed and not formal else user_comments
 
 

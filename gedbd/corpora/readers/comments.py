@@ -1,9 +1,12 @@
 """Find the duplicates that comments name.
 
 "Duplicate of #12" counts. Quoted lines, code and struck-out text do not count, nor does "#7 is a duplicate of #12",
-which is about another issue. "Possible duplicate of #12", "same as #12", "already reported in #12", "closing in favor
-of #12" and every comment of a bot are guesses, which count if the issue was closed as a duplicate. "Not a duplicate of
-#12" withdraws earlier comments about #12.
+which is about another issue. "Possible duplicate of #12", "Is this a duplicate of #12", "same as #12", "already
+reported in #12" and "closing in favor of #12" are guesses, which count if the issue was closed as a duplicate. "Not a
+duplicate of #12" and "wrongly closed as a duplicate of #12" withdraw earlier comments about #12.
+
+What bots say counts only if the issue was closed as a duplicate: where they are certain, if nobody else is; a guess of
+theirs, if no other comment names the original and it names a single issue.
 
 If an issue was closed as a duplicate and no comment names the original in such words, the last comment before closing
 that names a single issue counts, in any words: "The original is #12". Comments of members take precedence; later
@@ -19,25 +22,30 @@ from typing import Literal, NamedTuple
 from gedbd.corpora.readers.issue import Link
 
 LINE = r"[ \t]*"
-# Text that is ignored: HTML comments, blocks of Jira markup, fenced blocks, struck-out text and inline code.
-# A block that is never closed extends to the end (\Z).
+# Text that is ignored: HTML comments, blocks of Jira markup and of HTML, the mail that is replied to, fenced blocks,
+# struck-out text and inline code. A block that is never closed extends to the end (\Z).
 IGNORED = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|\{(code|noformat|quote)(?::[^{}\n]*)?\}.*?(?:\{\1\}|\Z)"
-    rf"|^{LINE}(```+|~~~+).*?(?:^{LINE}\2[`~]*{LINE}\r?$|\Z)"
-    r"|~~[^\n]+?~~|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\3(?!`)",
-    re.DOTALL | re.MULTILINE,
+    r"|<(blockquote|pre|code|del)\b[^<>\n]*>.*?(?:</\2>|\Z)"
+    rf"|^{LINE}-+ ?Original Message ?-+.*"
+    rf"|^{LINE}(```+|~~~+).*?(?:^{LINE}\3[`~]*{LINE}\r?$|\Z)"
+    r"|~~[^\n]+?~~|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\4(?!`)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 # Quoted lines, in Markdown and in Jira markup.
 QUOTED = re.compile(rf"^{LINE}(?:>|bq\. ).*$", re.MULTILINE)
 # Indented code: lines after an empty line, or at the beginning.
 INDENTED = re.compile(r"(?:\A|(?<=\n\n))(?:(?: {4}|\t).*\n?)+")
+EMPHASIS = re.compile(r"\{\*\}|\*+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")  # of *no* and _not_
 # "duplicate", "duplicates", "duplicated", "dupe", "dup", ...
 WORD = r"(?:duplicated?|dupe?)s?"
-# What comes before the number: "duplicate of", "dupe:", "duplicates", "closed as duplicate", "Duplicate" alone.
+NOUN = r"(?:(?:report|issue|bug|ticket)s?)"
+# What comes before the number: "duplicate of", "dupe:", "duplicates", "as a duplicate", "Duplicate, see", ...
 PHRASE = (
-    rf"(?:\b{WORD}\s+(?:(?:report|issue|bug|ticket)s?\s+)?(?:of|by)\b|\b{WORD}\s*:|\bduplicates\b|\bdupes?\b|\bdup\b"
-    rf"|(?<=\bas\s)duplicate\b|^[ \t*_]*duplicate\b)"
+    rf"(?:\b{WORD}\s+(?:{NOUN}\s+)?(?:of|by|with|to)\b|\b{WORD}(?:\s+{NOUN})?\s*:|\bduplicates\b|\bdupes\b|\bdups\b"
+    r"|(?:(?:\b(?:as|is)|['\u2019]s)\s+(?:an?\s+)?(?:exact\s+)?duplicate|(?:^|(?<=[.!]\s))[ \t/-]*duplicate|\bdupe?)\b"
+    r"(?:[,.;](?=\s+(?:please\s+)?see\b))?)"
 )
 # Phrases that say so without that word: "same as", "same problem as", "already reported in", "in favor of".
 ALIKE = (
@@ -45,28 +53,73 @@ ALIKE = (
     r"|\bin\s+favou?r\s+of\b)"
 )
 KEYWORDS = ("dup", "same", "already", "favo")  # a comment without any of these names no duplicate
-# What may stand between the phrase and the number: "the existing issue (", "bug number".
+# What may stand between the phrase and the number: "the existing issue (", "bug number", and then a title, as in
+# "[Map is slow](https://...)", "[Map is slow|https://...]" and '"Map is slow" #12'.
 FILLER = (
-    r"(?:[\s*_:\[(<\"']|\b(?:the|this|an?|our|older|earlier|existing|original|issue|bug|ticket|report|tracked|reported"
-    r"|in|at|number|see)\b)*"
+    r"(?:[\s:\[(<\"'\u2010-\u2015-]|\b(?:the|this|an?|our|older|earlier|existing|original|issues?|bugs?|ticket|tracked"
+    r"|report(?:ed)?|in|at|number|no\.|id|please|see)(?!\w))*"
 )
+TITLE = r"(?:\[(?:[^\[\]\n]|\[[^\[\]\n]*\]){1,300}(?:\]\(\s*<?|\|)|\"[^\"\n]{1,300}\"[\s:(\[-]*)?"
 # A comma ends a clause, not a sentence: a negation concerns its clause, a hedge the whole sentence.
 CLAUSE = re.compile(r"[.!?;,:)]\s|\n|\s[-\u2013\u2014]+\s")
 SENTENCE = re.compile(r"[.!?;]\s|\n")
-DENIED = re.compile(r"\b(?:not|never|no longer|unmark\w*|rather than|instead of)\b|n['\u2019]t\b", re.IGNORECASE)
-HEDGED = re.compile(
-    r"\b(?:possibl[ey]|potential(?:ly)?|probabl[ey]|likely|maybe|perhaps|might|may|could|can(?!['\u2019])|would|seems?|looks?"
-    r"|sounds?|similar|related|think|guess|suspect|wonder|if|whether|apparently|appears?"
-    r"|(?:not|n['\u2019]t) (?:sure|certain))\b",
+# What is denied before these words does not concern a mention after them: "won't fix because it is a duplicate of".
+CONJUNCTION = re.compile(r"\b(?:but|because|since|so|as (?:it|this))\b", re.IGNORECASE)
+JUDGED = r"(?:clos|mark|flag|label|tagg|classif|consider|identif|detect|resolv|treat|call|link)\w*"
+ERROR = (
+    r"(?:(?:wrong|incorrect|mistaken|erroneous|false|improper|accidental|unfair|premature)(?:ly)?|inadvertently"
+    r"|by (?:mistake|accident)|in error|too (?:early|quickly|soon))"
+)
+DENIED = re.compile(
+    r"\b(?:not|never|cannot|no longer|neither|nor|hardly|far from|no means|no way|un-?mark\w*|rather than|instead of"
+    r"|different (?:from|than|to)|disagree|mistake to)\b|n['\u2019\u00b4]t\b|(?<!no )\bdoubt\b"
+    r"|\b(?:do|does|did|is|was|are|ca|wo|would|should|could)nt\b"
+    r"|\b(?:no|non|more than an?)[\s-]+(?:(?:real|true|exact)\s+)?$"
+    rf"|\bstop\s+(?:\w+\s+)?{JUDGED}|\b{ERROR}\s+(?:\w+\s+){{0,2}}{JUDGED}|\b{JUDGED}\s+(?:\w+\s+){{0,2}}{ERROR}\b",
     re.IGNORECASE,
 )
-# After a mention: "#12?", "#12, I think".
-DOUBTED = re.compile(r"[^.!?\n]{0,200}\?|[^\n]{0,3},? (?:I (?:think|guess)|maybe|perhaps|probably|possibly)\b")
+# Before or after the mention: "It is not a duplicate, see #12".
+NO_DUPLICATE = re.compile(
+    rf"\b(?:no|non|not|(?:\w+n)['\u2019]?t)[\s-]+(?:(?:an?|the|exactly|exact|really|real|true)\s+){{0,3}}{WORD}\b",
+    re.IGNORECASE,
+)
+HEDGED = re.compile(
+    r"\b(?:possibl[ey]|potential(?:ly)?|probabl[ey]|likely|maybe|perhaps|might|may|could|can(?!['\u2019])|would|seem\w*"
+    r"|look(?:s|ed)?|sound\w*|similar|related|think|thought|guess\w*|suspect\w*|wonder\w*|if|unless|whether|apparently"
+    r"|appear\w*|almost|nearly|assum\w+|unsure|bot|(?:says?|said|claim(?:s|ed)?)(?: that)? (?:this|it|that)"
+    r"|(?:not|n['\u2019]t) (?:sure|certain))\b|[\"\u201c\u00ab]$",
+    re.IGNORECASE,
+)
+# "Is this a duplicate of #12", "Isn't it ...", "Why was it closed as ...", also without a question mark.
+ASKED = re.compile(
+    r"\W*(?:(?:so|and|or|but|hm+|hey|hi|wait|@[\w-]+)\W+)*(?:why|how|(?:is|are|was|were|do|does|did|should|could|would|can)"
+    r"(?:n?['\u2019]?t|\s+not)?\s+(?:this|that|it|these|those|they|we|you|i|my))\b",
+    re.IGNORECASE,
+)
+# After a mention: "#12?", "#12, I think", "#12, but it is a different problem".
+DOUBTED = re.compile(
+    r"[^.!?\n]{0,200}\?|[^\n]{0,3},? (?:I (?:think|guess)|maybe|perhaps|probably|possibly)\b"
+    r"|[^.!?\n]{0,20}\b(?:but|which|though|although|however)\b[^.!?\n]{0,60}?"
+    r"(?:\b(?:different|unrelated|wrong|reopen\w*)\b"
+    r"|(?:\bnot|n['\u2019]t)(?:\s+(?:related|(?:a|the) (?:dup|same)\w*)|\W*$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+# After a mention, if the issue was judged before it: "closed as a duplicate of #12 by mistake".
+REGRETTED = re.compile(rf"[^.!?,;\n]{{0,30}}\b(?:{ERROR}|an? (?:mistake|error))\b", re.IGNORECASE)
+# The beginning of an address in a comment, of which the scheme may be left out if its host has a dot, and its end.
+SCHEME = r"(?:https?://(?:www\.)?|(?<![\w./@:-])(?:www\.)?(?=\w[\w-]{0,60}\.[\w.-]{2,60}/))"
+QUERY = r"(?:/?(?:\?[\w=&%.-]+)?(?:#[\w-]+)?)"
+# A number in "duplicate of 12", unless it counts something or numbers a step.
+NUMBER = (
+    r"\b(?P<id9>\d+)(?!(?<=^\d)[.)]\s)(?=\s*$|\s*[.,;:!?)\]*<>\"'/](?!\d)"
+    r"|\s+(?:as|and|or|which|that|so|since|because|but|per|closing)\b)"
+)
 LATEST = datetime.max.replace(tzinfo=UTC)
 CLOSING_TIME = timedelta(minutes=1)  # a comment with which an issue is closed may be dated a little later
 CONTEXT_CHARACTERS = 300  # before and after a mention, which can change its meaning
 
 Stance = Literal["certain", "hedged", "denied"]
+Key = tuple[str, str]  # number or key of an issue, and its repository or project, empty for this one
 
 
 class Comment(NamedTuple):
@@ -92,19 +145,27 @@ class References:
     Args:
         pattern: Regular expression with groups ``id...`` and, for the repository or project, ``place...``; at most one
             of each takes part in a match.
+        number: Another such expression, of what is a reference only behind "duplicate of", see ``NUMBER``.
     """
 
-    def __init__(self, pattern: str) -> None:
-        # The pattern occurs several times below, where names of groups would clash.
-        bare = re.sub(r"\?P<\w+>", "?:", pattern)
+    def __init__(self, pattern: str, number: str = r"(?!)") -> None:
+        # The patterns occur several times below, where names of groups would clash.
+        bare = re.sub(r"\?P<\w+>", "?:", f"(?:{pattern})")
         flags = re.IGNORECASE | re.MULTILINE
         self.pattern = re.compile(pattern, re.IGNORECASE)
-        more = rf"(?:(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+)(?:{bare}))"
+        self.named_pattern = re.compile(f"{pattern}|{number}", flags)
+        # Behind "#12" of "[#12](https://...), #13".
+        closing = r"(?:\]\([^()\s]*\)|[\])>])?"
+        more = rf"(?:{closing}(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+){TITLE}{bare})"
         # "duplicate of #12, #13 and #14" names three issues, "#12 is a duplicate of this" names one.
-        self.naming = re.compile(rf"{PHRASE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
-        self.alike = re.compile(rf"{ALIKE}{FILLER}(?P<named>(?:{bare}){more}*)", flags)
+        self.naming = re.compile(rf"{PHRASE}{FILLER}{TITLE}(?P<named>{bare}{more}*)", flags)
+        number = re.sub(r"\?P<\w+>", "?:", number)
+        numbers = rf"{number}(?:(?:,\s*|\s+(?:and|&)\s+){number})*"
+        self.numbered = re.compile(rf"\b{WORD}\s+(?:{NOUN}\s+)?of\b{FILLER}(?P<named>{numbers})", flags)
+        self.alike = re.compile(rf"{ALIKE}{FILLER}{TITLE}(?P<named>{bare}{more}*)", flags)
         verb = r"(?:has been |have been |was |were |is |are )?(?:marked |closed )?(?:as )?(?:an? )?"
-        self.named = re.compile(rf"(?P<named>(?:{bare}))\s+{verb}{WORD} of this\b", flags)
+        self.named = re.compile(rf"(?P<named>{bare})\s+{verb}{WORD} of this\b", flags)
+        self.subject = re.compile(rf"{bare}\)\s+{verb}(?:exact\s+)?$", flags)  # "That one (#7) is a"
 
     def find(self, text: str) -> list[Mention]:
         """The mentions in a comment, in order."""
@@ -112,40 +173,42 @@ class References:
         if not any(word in lower for word in KEYWORDS):
             return []
         spoken = spoken_text(text)
-        matches = [match for pattern in (self.naming, self.named, self.alike) for match in pattern.finditer(spoken)]
+        matches = [
+            match
+            for pattern in (self.naming, self.numbered, self.named, self.alike)
+            for match in pattern.finditer(spoken)
+        ]
         matches.sort(key=re.Match.start)
-        return [mention for match in matches for mention in self._mentions(match)]
+        return list(dict.fromkeys(mention for match in matches for mention in self._mentions(match)))
 
-    def named_alone(self, text: str) -> Mention | None:
+    def named_alone(self, text: str, here: str) -> Key | None:
         """The only issue that a comment names, in any words; ``None`` if it names none or several, or denies it."""
         spoken = spoken_text(text)
-        mentions = {}
-        for match in self.pattern.finditer(spoken):
-            groups = match.groupdict()
-            before = spoken[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
-            is_denied = DENIED.search(CLAUSE.split(before)[-1]) is not None
-            mention = Mention(pick(groups, "id"), pick(groups, "place"), "denied" if is_denied else "hedged")
-            mentions[mention.project, mention.named] = mention
-        first = next(iter(mentions.values()), None)
-        return first if first is not None and len(mentions) == 1 and first.stance != "denied" else None
+        matches = list(self.pattern.finditer(spoken))
+        found = [match.groupdict() for match in matches]
+        keys = {(pick(groups, "id"), other_project(pick(groups, "place"), here)) for groups in found}
+        if len(keys) != 1 or NO_DUPLICATE.search(spoken):
+            return None
+        before = spoken[max(0, matches[-1].start() - CONTEXT_CHARACTERS) : matches[-1].start()]
+        return None if DENIED.search(CLAUSE.split(before)[-1]) else keys.pop()
 
     def _mentions(self, match: re.Match[str]) -> list[Mention]:
         before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
         after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
         clause = CLAUSE.split(before)[-1]
-        if self.pattern.search(clause):
+        if self.pattern.search(clause) or self.subject.search(before):
             return []  # "#7 is a duplicate of #12" is about #7
-        stance = stance_of(clause, SENTENCE.split(before)[-1], after)
+        stance = stance_of(CONJUNCTION.split(clause)[-1], SENTENCE.split(before)[-1], after)
         if match.re is self.alike and stance == "certain":
             stance = "hedged"
-        references = [reference.groupdict() for reference in self.pattern.finditer(match["named"])]
+        references = [reference.groupdict() for reference in self.named_pattern.finditer(match["named"])]
         return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in references]
 
 
 def spoken_text(text: str) -> str:
     """A comment without quotes, and with a backtick in place of code, so that no phrase spans code."""
     # Quotes first: quotes in code are removed with the code.
-    return INDENTED.sub("\n", IGNORED.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n"))))
+    return EMPHASIS.sub("", INDENTED.sub("\n", IGNORED.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n")))))
 
 
 def pick(groups: dict[str, str | None], kind: str) -> str:
@@ -155,10 +218,12 @@ def pick(groups: dict[str, str | None], kind: str) -> str:
 
 def stance_of(clause: str, sentence: str, after: str) -> Stance:
     """Classifies a mention by the clause and the sentence before it and the text after it."""
+    if ASKED.match(clause):
+        return "hedged"
     # "It does not look like a duplicate" denies, "it looks like a duplicate" hedges.
     if HEDGED.search(sentence) and not DENIED.search(HEDGED.sub("", clause)):
         return "hedged"
-    if DENIED.search(clause):
+    if DENIED.search(clause) or (re.search(JUDGED, clause, re.IGNORECASE) and REGRETTED.match(after)):
         return "denied"
     return "hedged" if DOUBTED.match(after) else "certain"
 
@@ -181,37 +246,41 @@ def comment_links(
         source: Source of the links.
         closed_at: When it was closed, if known.
     """
-    stances: dict[str, Stance] = {}
-    elsewhere: list[Link] = []
+    said: dict[bool, dict[Key, Stance]] = {False: {}, True: {}}  # by people, and by bots
     for comment in comments:
         for named, project, stance in references.find(comment.text):
-            if project and not is_here(project, here):
-                elsewhere += [Link(named, source, project=project)] if stance == "certain" or closed else []
-            elif comment.bot or stance == "hedged":
-                stances.setdefault(named, "hedged")  # a guess does not withdraw what is certain
+            key = named, other_project(project, here)
+            if stance == "hedged":
+                said[comment.bot].setdefault(key, stance)  # a guess does not withdraw what is certain
             else:
-                stances[named] = stance
-    counted = {"certain", "hedged"} if closed else {"certain"}
-    links = [*(Link(named, source) for named, stance in stances.items() if stance in counted), *elsewhere]
-    if closed and not links:
-        denied = {named for named, stance in stances.items() if stance == "denied"}
+                said[comment.bot][key] = stance
+    people, bots = said[False], said[True]
+    certain = [key for key, stance in people.items() if stance == "certain"]
+    if not closed:
+        return [Link(named, source, project=project) for named, project in certain]
+    denied = {key for key, stance in people.items() if stance == "denied"}
+    counted = [key for key, stance in people.items() if stance != "denied"]
+    if not certain:
+        counted += [key for key, stance in bots.items() if stance == "certain" and key not in {*counted, *denied}]
+    if not counted:
         limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
         in_time = [comment for comment in comments if comment.written_at is None or comment.written_at <= limit]
         later = [comment for comment in comments if comment not in in_time]
-        originals = (_original(group, references, here, source, denied) for group in (in_time, later))
-        return next(filter(None, originals), [])
-    return links
+        originals = (_original(group, references, here, denied) for group in (in_time, later))
+        counted = next(filter(None, originals), [])
+    if not counted:
+        guesses = [key for key, stance in bots.items() if stance == "hedged" and key not in denied]
+        counted = guesses if len(guesses) == 1 else []
+    return [Link(named, source, project=project) for named, project in counted]
 
 
-def _original(
-    comments: Sequence[Comment], references: References, here: str, source: str, denied: Set[str]
-) -> list[Link]:
+def _original(comments: Sequence[Comment], references: References, here: str, denied: Set[Key]) -> list[Key]:
     """The issue that the comments of a duplicate name in any words."""
     latest_first = sorted(reversed(comments), key=lambda comment: not comment.member)
     for comment in latest_first:
-        mention = None if comment.bot else references.named_alone(comment.text)
-        if mention is not None and mention.named not in denied:
-            return [Link(mention.named, source, project=other_project(mention.project, here))]
+        key = None if comment.bot else references.named_alone(comment.text, here)
+        if key is not None and key not in denied:
+            return [key]
     return []
 
 
@@ -222,9 +291,8 @@ def bare_links(
     for comment in comments:
         is_mark = comment.member and not comment.bot and references.pattern.fullmatch(comment.text.strip())
         if is_mark and closed_at and comment.written_at and comment.written_at.date() == closed_at.date():
-            mention = references.named_alone(comment.text)
-            assert mention is not None
-            return [Link(mention.named, "reference", comment.written_at, other_project(mention.project, here))]
+            named, project = references.named_alone(comment.text, here) or ("", "")
+            return [Link(named, "reference", comment.written_at, project)]
     return []
 
 
@@ -236,3 +304,9 @@ def is_here(project: str, here: str) -> bool:
 def other_project(project: str, here: str) -> str:
     """A repository, empty if it is this one or none is written."""
     return "" if is_here(project, here) else project
+
+
+def is_bot_name(name: str) -> bool:
+    """Whether one word of a user's name is "bot": ``dependabot[bot]``, ``project_12_bot_ab34``, ``TriageBot``."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    return not {"bot", "robot"}.isdisjoint(word.lower() for word in words)

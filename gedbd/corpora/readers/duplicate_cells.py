@@ -21,7 +21,10 @@ GROUP = "group"  # source of the links of a column of groups
 NO_DATE = pd.Series(dtype="datetime64[ns, UTC]")
 # Duplicate, dup of, dupliziert, doublon, duplicado, dubbel, дубликат, merged, ...
 SAYS_DUPLICATE = re.compile(r"dup(?:l|e|s?\b)|doublon|dubb?[el]l|дубл|重[复複]|\bmerged", re.IGNORECASE)
-SAYS_NOT = re.compile(r"\b(?:not|no|never)\b|\bno[nt](?=[\s-]?dup)|\bun(?=dup)", re.IGNORECASE)
+SAYS_NOT = re.compile(
+    r"\b(?:not|no|never|possibl[ey]|potential|suspected|to be merged)\b|\bno[nt](?=[\s-]?dup)|\bun(?=dup)",
+    re.IGNORECASE,
+)
 OTHER_RELATION = re.compile(
     r"relat|block|depend|parent|child|follow|preced|clon|cop(?:y|ied)|caus|split|refer|mention|similar|contain|task",
     re.IGNORECASE,

@@ -11,7 +11,16 @@ from typing import Any, Unpack
 from urllib.parse import unquote
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, bare_links, comment_links, other_project
+from gedbd.corpora.readers.comments import (
+    QUERY,
+    SCHEME,
+    Comment,
+    References,
+    bare_links,
+    comment_links,
+    is_bot_name,
+    other_project,
+)
 from gedbd.corpora.readers.export_pages import (
     HUMP,
     ExportRecord,
@@ -32,6 +41,7 @@ from gedbd.corpora.readers.issue import (
     Issue,
     Link,
     components_of,
+    is_duplicate_label,
     list_changes,
     make_issue,
 )
@@ -40,17 +50,13 @@ from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
 DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
-# An address, "owner/repo#12" or "#12", and "GH-12".
+# An address, which may lack its scheme, "owner/repo#12" or "#12", and "GH-12".
 REFERENCES = References(
-    r"(?:https?://(?P<place1>[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100})/(?:issues|pull)/(?P<id1>\d+)(?:#[\w-]+)?"
+    rf"(?:{SCHEME}(?P<place1>[\w.:-]{{1,100}}/[\w.-]{{1,100}}/[\w.-]{{1,100}})/(?:issues|pull)/(?P<id1>\d+){QUERY}"
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}/[\w.-]{1,100})?#(?P<id2>\d+)\b|\bGH-(?P<id3>\d+)\b)"
 )
 ADDRESS = re.compile(r"https?://(?:www\.)?([^/]+/[^/]+/[^/]+)(?:/(issues|pull)/(\d+))?")
 API_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?repos/")
-# "duplicate", "status: duplicate", "closed/dupe", "R: duplicate", ...
-DUPLICATE_LABEL = re.compile(
-    r"^(?:(?:status|resolution|closed|type|r|s)\s*[:/]+\s*|closed\W+)?(?:duplicate|dupe?)s?$", re.I
-)
 # Key to its name in gh issue list --json, and what it is for. REST lists hold all of these.
 READ_FIELDS = {
     "body": ("body", "the description"),
@@ -105,7 +111,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     state_reason = text(record, "state_reason").lower()
     formal = state_reason == DUPLICATE
     labels = names(record, "labels")
-    closed = formal or (state == "closed" and any(DUPLICATE_LABEL.match(label) for label in labels))
+    closed = formal or (state == "closed" and any(map(is_duplicate_label, labels)))
     comments, unseen = comments_of(record)
     closed_at = moment(record, "closed_at")
     of_comments = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment", closed_at)
@@ -115,7 +121,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         "title": (title,),
         "description": (shown_markdown(text(record, "body")),),
         "component": components_of(labels, prefixes),
-        "labels": tuple(label for label in labels if not DUPLICATE_LABEL.match(label)),
+        "labels": tuple(label for label in labels if not is_duplicate_label(label)),
         "status": (state,),
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
@@ -190,9 +196,9 @@ def is_bot(comment: Record) -> bool:
     """Whether a bot wrote a comment."""
     named = comment.get("author") or comment.get("user")
     author = {"login": named} if isinstance(named, str) else part(comment, "author") or part(comment, "user")
-    login = text(author, "login").lower()
+    login = text(author, "login")
     typed = "Bot" in (author.get("type"), author.get("__typename")) or author.get("is_bot") is True
-    return typed or login.endswith(("[bot]", "-bot")) or login in {"github-actions", "app/github-actions"}
+    return typed or is_bot_name(login) or login.lower() in {"github-actions", "app/github-actions"}
 
 
 def formal_links(record: Record, here: str, number: str) -> list[Link]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links, other_project
+from gedbd.corpora.readers.comments import QUERY, SCHEME, Comment, References, comment_links, is_bot_name, other_project
 from gedbd.corpora.readers.export_pages import (
     Record,
     moment,
@@ -18,7 +18,16 @@ from gedbd.corpora.readers.export_pages import (
     text,
     with_rest_names,
 )
-from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
+from gedbd.corpora.readers.issue import (
+    DUPLICATE,
+    DateKeys,
+    FieldChange,
+    Issue,
+    Link,
+    components_of,
+    is_duplicate_label,
+    make_issue,
+)
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
@@ -26,7 +35,7 @@ COLUMNS = {"id": "iid", "title": "title", "description": "description", "created
 DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
 # An address, "group/project#12" or "#12".
 REFERENCES = References(
-    r"(?:https?://(?P<place1>[\w.-]{1,100}(?:/[\w.-]{1,100}){1,20}?)/-/(?:issues|work_items)/(?P<id1>\d+)(?:#[\w-]+)?"
+    rf"(?:{SCHEME}(?P<place1>[\w.:-]{{1,100}}(?:/[\w.-]{{1,100}}){{1,20}}?)(?:/-)?/(?:issues|work_items)/(?P<id1>\d+){QUERY}"
     r"|(?<![\w./-])(?P<place2>[\w.-]{1,100}(?:/[\w.-]{1,100}){0,20})?#(?P<id2>\d+)\b)"
 )
 ADDRESS = re.compile(r"https?://(.+?)(?:/-)?/(?:issues|work_items)/\d+")
@@ -56,7 +65,7 @@ def read_gitlab(
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:
-    """Parses one issue of REST or GraphQL; it counts as closed as a duplicate if GitLab records that."""
+    """Parses one issue of REST or GraphQL; it counts as closed as a duplicate if GitLab or a label says so."""
     record = with_rest_names(raw)
     here = project_of(record)
     number = number_of(record, "iid")
@@ -69,21 +78,22 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:
     system = [Comment(text(note, "body")) for note in history]
     system = [note for note in system if state == "closed" or not MARKED.match(note.text)]
     user_comments = [Comment(text(note, "body"), is_bot(note)) for note in notes if note.get("system") is not True]
-    closed = any(not link.project for link in formal) or any(MARKED.match(note.text) for note in system)
+    # The project's export links labels, and names the body of a note differently.
+    linked = [part(link, "label") for link in parts(record, "label_links")]
+    objects = [label for label in record.get("labels") or [] if isinstance(label, dict)]  # of GraphQL, with titles
+    labels = (*names(record, "labels"), *filter(None, (text(label, "title") for label in (*objects, *linked))))
+    formally = any(not link.project for link in formal) or any(MARKED.match(note.text) for note in system)
+    closed = formally or (state == "closed" and any(map(is_duplicate_label, labels)))
     links = [
         *formal,
         *comment_links(system, REFERENCES, here, closed, "system note"),
         *comment_links(user_comments, REFERENCES, here, closed, "comment"),
     ]
-    # The project's export links labels, and names the body of a note differently.
-    linked = [part(link, "label") for link in parts(record, "label_links")]
-    objects = [label for label in record.get("labels") or [] if isinstance(label, dict)]  # of GraphQL, with titles
-    labels = (*names(record, "labels"), *filter(None, (text(label, "title") for label in (*objects, *linked))))
     values = {
         "title": (title,),
         "description": (shown_markdown(text(record, "description")),),
         "component": components_of(labels, prefixes),
-        "labels": labels,
+        "labels": tuple(label for label in labels if not is_duplicate_label(label)),
         "status": (state,),
         "resolution": (DUPLICATE,) if closed else (),
         "url": (text(record, "web_url"),),
@@ -105,7 +115,7 @@ def is_bot(note: Record) -> bool:
     """Whether a bot wrote a note."""
     # Tokens of projects and groups act under names such as project_12_bot_ab34.
     author = part(note, "author")
-    return author.get("bot") is True or "bot" in re.split(r"[_-]|\d+", text(author, "username").lower())
+    return author.get("bot") is True or is_bot_name(text(author, "username"))
 
 
 def formal_links(record: Record, here: str) -> list[Link]:

@@ -1,16 +1,32 @@
 """The issue of any tracker, and its fields at the time it was created."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.corpora.readers.export_pages import Record, moment, text
 
 Values = Mapping[str, tuple[str, ...]]
 
 # Trackers log the values that the reporter or a form sets on creation as changes at that time.
 CREATION = timedelta(seconds=10)
-DUPLICATE = "duplicate"  # substring of the resolution of duplicates in every tracker
+DUPLICATE = "duplicate"  # the resolution of duplicates in trackers that record them in another way
+# "*duplicate", "kind/duplicate", "Closed as duplicate", "Duplicate: see comments", "duplicate-issue", ...
+DUPLICATE_LABEL = re.compile(
+    r"(?:^|.*[^\w\s]|.*_)\s*(?:(?:closed|closing|resolved|resolution|marked|status|type|as|is|an?|exact|confirmed)\s+)*"
+    r"(?:duplicat(?:ed?|es|ion)|dup(?:e|es|s)?)(?:[\s_-]+(?:issue|report|bug|ticket|question|closed)s?)?"
+    r"(?:\s*[:/|.(\[\u2010-\u2015].*|\s+-.*|[^\w-]*)",
+    re.IGNORECASE,
+)
+# Words and prefixes of a label that make it a doubt, a denial or a topic: "possible duplicate", "area/dup".
+NO_DUPLICATE = re.compile(
+    r"\?|(?<![^\W_])(?:no|non|not|nt|isn|de|un|possibl[ey]|potential(?:ly)?|maybe|may|might|probabl[ey]|likely|perhaps"
+    r"|suspect(?:ed)?|candidates?|almost|near|partial|unconfirmed|needs?|check(?:ed|er|ing)?|detect(?:s|or|ion)?|find(?:er)?"
+    r"|finding|remov(?:e|al)|avoid|prevent|allow|area|component|module|feature|topic)(?![^\W_])",
+    re.IGNORECASE,
+)
 NAMED_NOWHERE = "closed as duplicates, the original not recognised"
 ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
@@ -100,6 +116,11 @@ def make_issue(
     )
 
 
+def is_duplicate_label(label: str) -> bool:
+    """Whether a label says that an issue is a duplicate: it begins or ends with that word, apart from a prefix."""
+    return DUPLICATE_LABEL.fullmatch(label.strip()) is not None and NO_DUPLICATE.search(label) is None
+
+
 def components_of(labels: Iterable[str], prefixes: Iterable[str]) -> tuple[str, ...]:
     """The components that labels name: ``map`` for ``area: map`` and the prefix ``area``."""
     components = []
@@ -146,10 +167,10 @@ def marked_at(issue: Issue) -> datetime | None:
     Args:
         issue: The issue with its values in the export, not those at creation.
     """
-    if not any(DUPLICATE in value.lower() for value in issue.values.get("resolution", ())):
+    if not any(says_duplicate(value) for value in issue.values.get("resolution", ())):
         return None
     resolved = [change for change in issue.changes or () if change.field == "resolution"]
-    dates = [change.when for change in resolved if change.when and DUPLICATE in change.after.lower()]
+    dates = [change.when for change in resolved if change.when and says_duplicate(change.after)]
     return max(dates, default=None)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.corpora.readers.export_pages import (
     JSON_KINDS,
     ExportPage,
@@ -21,7 +22,7 @@ from gedbd.corpora.readers.export_pages import (
     read_records,
     text,
 )
-from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, list_changes, make_issue
+from gedbd.corpora.readers.issue import DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.jira_csv import read_rows
 from gedbd.corpora.readers.jira_xml import read_items
 from gedbd.corpora.readers.rich_text import document_text
@@ -96,7 +97,8 @@ def parse_issue(record: Record) -> Issue:
     title = needed_text(fields, "summary", "add it to the fields of the search")
     values = {field: names(fields, COLUMNS[field]) for field in NAMED}
     values["resolution"] = values["resolution"][:1]
-    closed = any(DUPLICATE in resolution.lower() for resolution in values["resolution"])
+    states = [state for state in values["status"] if state != "Merged"]  # which is said of code
+    closed = any(map(says_duplicate, (*states, *values["resolution"])))
     comments = parts(part(fields, "comment"), "comments")
     is_bot = [text(part(comment, "author"), "accountType") == "app" for comment in comments]
     user_comments = [Comment(rich(comment, "body"), bot) for comment, bot in zip(comments, is_bot, strict=True)]

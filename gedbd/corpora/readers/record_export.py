@@ -9,9 +9,10 @@ import jmespath
 import pandas as pd
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.corpora.readers.comments import Comment, References, comment_links
+from gedbd.corpora.readers.comments import NUMBER, Comment, References, comment_links
 from gedbd.corpora.readers.csv_export import TableOptions, build_from_table, read_csv
 from gedbd.corpora.readers.csv_file import read_header
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.corpora.readers.export_pages import (
     JSON_KINDS,
     SURROGATE,
@@ -23,7 +24,6 @@ from gedbd.corpora.readers.export_pages import (
     read_records,
 )
 from gedbd.corpora.readers.formats import columns_in
-from gedbd.corpora.readers.issue import DUPLICATE
 from gedbd.corpora.readers.jira_xml import parse_safely, read_items
 from gedbd.corpora.readers.tracker_export import numbered_rows
 from gedbd.corpora.urls import check_template
@@ -83,7 +83,7 @@ def read_record_export(
     check_template(options.get("url_template"))
     pages, warnings = read_pages(location, (*JSON_KINDS, "xml"))
     find = FieldMap(fields)
-    references = References(reference or NUMBER_SIGN)
+    references = References(reference or NUMBER_SIGN, NUMBER)
     rows: dict[str, Row] = {}
     num_read = 0
     for page in pages:
@@ -133,7 +133,7 @@ class Row(NamedTuple):
     @property
     def is_duplicate(self) -> bool:
         """Whether the issue was closed as a duplicate."""
-        return any(DUPLICATE in self.values.get(field, "").lower() for field in ("status", "resolution"))
+        return any(says_duplicate(self.values.get(field, "")) for field in ("status", "resolution"))
 
 
 class FieldMap:

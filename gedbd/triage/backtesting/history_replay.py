@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import PARTS, TEST, TRAIN, VAL, Corpus
-from gedbd.corpora.readers.issue import DUPLICATE
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
 from gedbd.io.console import stage
 from gedbd.retrieval.ranking_tasks import evenly_spaced
 from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, is_default
@@ -167,7 +167,7 @@ def unknown_reasons(matches: pd.DataFrame, corpus: Corpus) -> np.ndarray:
     candidate = matches["candidate"].to_numpy()
     titles = reports["title"].str.casefold().str.split().str.join(" ").to_numpy()
     same = (titles[query] == titles[candidate]) & (titles[query] != "")
-    closed = reports["resolution"].str.contains(DUPLICATE, case=False, regex=False).to_numpy(dtype=bool)
+    closed = reports["resolution"].map(says_duplicate).to_numpy(dtype=bool)
     unnamed = (closed & ~corpus.relevance.in_group)[query]
     reasons = np.where(unnamed, UNNAMED_ORIGINAL, np.where(same, SAME_TITLE, ""))
     return np.where(matches["right"].to_numpy(), "", reasons)

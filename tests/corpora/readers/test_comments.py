@@ -1,115 +1,81 @@
+import csv
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
-from gedbd.corpora.readers.comments import Comment, comment_links
+from gedbd.corpora.readers.bugzilla import read_bugzilla
+from gedbd.corpora.readers.comments import Comment, comment_links, is_bot_name
+from gedbd.corpora.readers.duplicate_cells import says_duplicate
+from gedbd.corpora.readers.github import read_github
+from gedbd.corpora.readers.issue import is_duplicate_label
 
-CERTAIN = {
-    "Duplicate of #12": ["12"],
-    "duplicate of #12.": ["12"],
-    "Closing as a duplicate of #12, thanks!": ["12"],
-    "Dup of #12": ["12"],
-    "dupe #12": ["12"],
-    "This duplicates #12": ["12"],
-    "Duplicate: #12": ["12"],
-    "Closing as duplicate #12": ["12"],
-    "**Duplicate of #12**": ["12"],
-    "Duplicate of [#12](https://github.com/owner/repo/issues/12)": ["12"],
-    "Duplicate of https://github.com/Owner/repo/issues/12#issuecomment-99": ["12"],
-    "dup of owner/repo#12": ["12"],
-    "Duplicate of GH-12": ["12"],
-    "Duplicate of issue #12": ["12"],
-    "Duplicate of #12 and #13": ["12", "13"],
-    "Duplicates: #12, #13": ["12", "13"],
-    "This is not a crash, it is a duplicate of #12": ["12"],
-    "> Is it the same as #9?\n\nYes. Duplicate of #12": ["12"],
-    "Duplicate of\r\nhttps://github.com/owner/repo/issues/12\r\n": ["12"],
-    "#13 has been marked as a duplicate of this issue": ["13"],
-    "#13 is a duplicate of this": ["13"],
-}
-SILENT = (
-    "See #12",
-    "> Duplicate of #12",
-    "  > > Duplicate of #12",
-    "```\nDuplicate of #12\n```",
-    "~~~text\nDuplicate of #12",
-    "The log says `Duplicate of #12` here",
-    "Log:\n\n    Duplicate of #12\n",
-    "<!-- Duplicate of #12 -->",
-    "~~Duplicate of #12~~",
-    "#7 is a duplicate of #12",
-    "I can reproduce this with duplicate entries, see the list in #12",
-    "duplicate of the report that came by mail",
-    "Duplicate of #12abc",
-)
-DENIED = (
-    "This is not the same as #12",
-    "not a duplicate of #12",
-    "This is not a duplicate of #12",
-    "I don't think this is a duplicate of #12",
-    "This isn\u2019t a dupe of #12",
-    "This can't be a duplicate of #12",
-    "No longer a duplicate of #12",
-)
-HEDGED = (
-    "This is the same as #12, closing.",
-    "Same problem as #12",
-    "Already reported in #12.",
-    "Closing in favour of #12",
-    "Possible duplicate of #12",
-    "This might be a duplicate of #12",
-    "Looks like a dup of #12",
-    "Duplicate of #12?",
-    "Is this a duplicate of #12, or something else?",
-    "I am not sure whether it is a duplicate of #12",
-    "Duplicate of #12, I think",
-)
+HERE = Path(__file__).parent
+CASES = HERE.parent.parent / "field_cases"
+READERS = {"bugzilla": bugzilla, "github": github, "gitlab": gitlab, "jira": jira}
+REPOSITORIES = {"github": "github.com/owner/repo", "gitlab": "gitlab.example.org/g/p", "bugzilla": "", "jira": ""}
+# Tracker, stance, the issues that are named, and the comment. "alone" names one in other words, "silent" none.
+MARKS = list(csv.reader((HERE / "duplicate_marks.csv").open(encoding="utf-8", newline="")))[1:]
 
 
-def find(text: str, references=github.REFERENCES) -> list[tuple[str, str]]:
-    return [(mention.named, mention.stance) for mention in references.find(text)]
-
-
-@pytest.mark.parametrize(("text", "named"), CERTAIN.items())
-def test_what_counts(text, named):
-    assert find(text) == [(number, "certain") for number in named]
-
-
-@pytest.mark.parametrize("text", SILENT)
-def test_what_says_nothing_about_this_issue(text):
-    assert find(text) == []
-
-
-@pytest.mark.parametrize("text", DENIED)
-def test_what_is_denied(text):
-    assert find(text) == [("12", "denied")]
-
-
-@pytest.mark.parametrize("text", HEDGED)
-def test_what_is_a_guess(text):
-    assert find(text) == [("12", "hedged")]
+@pytest.mark.parametrize(("tracker", "stance", "named", "text"), MARKS)
+def test_what_a_comment_says(tracker, stance, named, text):
+    references = READERS[tracker].REFERENCES
+    mentions = [(mention.named, mention.stance) for mention in references.find(text)]
+    assert mentions == ([] if stance in {"alone", "silent"} else [(number, stance) for number in named.split()])
+    found = [comment_links([Comment(text)], references, REPOSITORIES[tracker], is_dup, "") for is_dup in (False, True)]
+    named_open, named_closed = ([link.named for link in links] for links in found)
+    numbers = list(dict.fromkeys(named.split()))
+    assert named_open == (numbers if stance == "certain" else [])
+    assert named_closed == ([] if stance in {"denied", "silent"} else numbers)
 
 
 @pytest.mark.parametrize(
-    ("tracker", "text", "named"),
+    ("file", "group", "nowhere"),
     [
-        (bugzilla, "*** This bug has been marked as a duplicate of bug 12 ***", "12"),
-        (bugzilla, "dup of bug #12", "12"),
-        (gitlab, "marked this issue as a duplicate of #12", "12"),
-        (gitlab, "marked #12 as a duplicate of this issue", "12"),
-        (gitlab, "Duplicate of https://gitlab.example.org/a/b/c/-/issues/12#note_4", "12"),
-        (jira, "Duplicate of ABC-12.", "ABC-12"),
-        (jira, "Duplicates https://jira.example.org/browse/ABC_D-12", "ABC_D-12"),
+        ("bugzilla_marks.json", [0] * 5, 0),
+        ("github_bot_and_maintainer.json", [0, 1, 0], 0),
+        ("github_labels.json", list(range(7)), 4),
+        ("github_links.json", [0] * 6, 0),
+        ("github_no_duplicates.json", list(range(6)), 0),
     ],
 )
-def test_other_trackers_write_it_their_way(tracker, text, named):
-    assert find(text, tracker.REFERENCES) == [(named, "certain")]
+def test_the_groups_of_an_export(file, group, nowhere):
+    read = read_bugzilla if file.startswith("bugzilla") else read_github
+    corpus = read(None, str(CASES / file))
+    assert corpus.group.tolist() == group
+    warnings = [warning for warning in corpus.warnings if "the original not recognised" in warning]
+    assert warnings == [f"issues closed as duplicates, the original not recognised: {nowhere} (first: 2)"] * bool(
+        nowhere
+    )
 
 
-def test_jira_markup_is_seen_through():
-    quoted = "{quote}Duplicate of ABC-1{quote} {code:java}Duplicate of ABC-2{code}\nbq. Duplicate of ABC-3\nWorks here."
-    assert find(quoted, jira.REFERENCES) == []
+def test_states_and_labels_of_duplicates():
+    states = (
+        "Duplicate",
+        "Closed (duplicate)",
+        "Duplication",
+        "Merged",
+        "dupe",
+        "Not a duplicate",
+        "Ready to be merged",
+    )
+    assert [state for state in states if not says_duplicate(state)] == ["Not a duplicate", "Ready to be merged"]
+    marks = (
+        "duplicate,S-dup,kind/duplicate,*duplicate,R: Duplicate,[Status] Duplicate,:twins: duplicate,status_duplicate"
+    )
+    marks += (
+        ",Duplicate \U0001f46f,duplicate (closed),Duplicate / Invalid,closed as duplicate,duplicate-issue,status::dupes"
+    )
+    assert [label for label in marks.split(",") if not is_duplicate_label(label)] == []
+    others = (
+        "not a duplicate,possible-duplicate,duplicate?,duplicate finder,component: duplicate finder,area/duplicates"
+    )
+    others += (
+        ",duplicate-detection,de-duplicate,deduplicate,remove duplicate,needs-duplicate-check,bug: duplicate messages"
+    )
+    assert [label for label in others.split(",") if is_duplicate_label(label)] == []
 
 
 def links(*comments: str | Comment, here: str = "github.com/owner/repo", closed: bool = False):
@@ -129,6 +95,15 @@ def test_guesses_and_bots_count_once_the_issue_is_closed_as_a_duplicate():
     assert links("Possible duplicate of #12", bot) == ([], False)
     assert links("Possible duplicate of #12", bot, closed=True) == (["12", "13"], False)
     assert links("Possible duplicate of #12", "Not a duplicate of #12", closed=True) == ([], False)
+    assert links("Duplicate of #12", bot, closed=True) == (["12"], False)
+    guess = Comment("Possible duplicate: #14", bot=True)
+    assert links(guess, closed=True) == (["14"], False)
+    assert links(guess, bot, closed=True) == (["13"], False)
+    assert links(guess, "The original is #12", closed=True) == (["12"], False)
+    assert links(guess, Comment("Possible duplicate: #15", bot=True), closed=True) == ([], False)
+    assert links(guess, "Not a duplicate of #14", closed=True) == ([], False)
+    names = ("helper[bot]", "project_12_bot_ab34", "TriageBot", "ci-robot", "abbot", "Botond")
+    assert [is_bot_name(name) for name in names] == [True] * 4 + [False] * 2
 
 
 def test_in_any_words_the_last_comment_before_closing_counts_a_member_s_first():
