@@ -1,6 +1,5 @@
 """Read the CSV export of any tracker, given the names of its columns."""
 
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Unpack
@@ -10,7 +9,7 @@ import pandas as pd
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.dates import ISO_FORMAT, find_format
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
-from gedbd.corpora.readers.csv_file import FIRST_RECORD, NOT_UTF8, names_of, read_table, take_columns
+from gedbd.corpora.readers.csv_file import NOT_UTF8, names_of, read_table, take_columns, text_table
 from gedbd.corpora.readers.duplicate_cells import label_names, read_duplicates, read_groups, says_duplicate
 from gedbd.corpora.readers.formats import Columns, columns_in, recognise_table
 from gedbd.corpora.readers.issue import NAMED_NOWHERE
@@ -89,22 +88,9 @@ def read_frame(frame: pd.DataFrame, columns: Columns, name: str = "table", **opt
         ValueError: See ``read_csv``.
     """
     check_template(options.get("url_template"))
-    table = pd.DataFrame({str(column): _as_texts(values) for column, values in frame.items()}, dtype=str)
-    table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
-    if table.empty:
+    if frame.empty:
         raise ValueError(f"{name}: the table is empty; it needs one row per report")
-    return build_from_table(name, table, Path(name), columns, (), **options)
-
-
-def _as_texts(values: pd.Series) -> list[str]:
-    """Values as a CSV file would hold them."""
-    texts = []
-    for value in values.tolist():
-        if isinstance(value, datetime) and not pd.isna(value):
-            texts.append(value.isoformat())
-        else:
-            texts.append("" if pd.isna(value) else str(value))
-    return texts
+    return build_from_table(name, text_table(frame), Path(name), columns, (), **options)
 
 
 def build_from_table(

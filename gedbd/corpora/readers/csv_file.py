@@ -13,12 +13,14 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
@@ -26,6 +28,7 @@ from gedbd.corpora.readers.formats import Columns
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 HEAD_BYTES = 1 << 16
+PARQUET, ZIP, OLD_EXCEL = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # the first bytes of files
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefix of its mark
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -65,7 +68,8 @@ def read_table(
     """Reads a CSV file with a header; all values are strings, and missing ones are empty.
 
     Args:
-        path: A ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``. A byte order mark is dropped.
+        path: A ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``, or see ``read_sheet``. A byte order mark
+            is dropped.
         separator: See ``find_dialect``.
         encoding: See ``find_dialect``.
         expected: See ``find_dialect``.
@@ -79,6 +83,9 @@ def read_table(
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
+    sheet = read_sheet(path)
+    if sheet is not None:
+        return sheet, ()
     with open_packed(path, path.suffix) as stream:
         dialect = find_dialect(stream.read(HEAD_BYTES), path, separator, encoding, expected)
         stream.seek(0)
@@ -103,10 +110,56 @@ def read_table(
 
 def read_header(path: Path, separator: str | None = None, encoding: str | None = None) -> list[str]:
     """Reads the column names of a CSV file, see ``find_dialect``. Raises ValueError if it is empty."""
+    sheet = read_sheet(path)
+    if sheet is not None:
+        return sheet.columns.tolist()
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
     dialect = find_dialect(head, path, separator, encoding, ())
     return header_of(read_records(BytesIO(head), path, dialect), path)
+
+
+def read_sheet(path: Path) -> pd.DataFrame | None:
+    """The table of a Parquet file or, with openpyxl, of an Excel workbook, as text; ``None`` for other files.
+
+    Raises:
+        ValueError: The file is another workbook or a web page under the name of a table, or is damaged.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(len(PARQUET))
+    try:
+        if head == PARQUET:
+            return text_table(pd.read_parquet(path))
+        if head == ZIP and path.suffix.lower() != ".zip":
+            return text_table(pd.read_excel(path, dtype=object))
+    except ImportError as error:
+        raise ValueError(f"{path}: this is an Excel workbook: save it as CSV, or install openpyxl") from error
+    except (*DAMAGED, OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path}: the table cannot be read ({str(error)[:120]}); save it as CSV") from error
+    if head == OLD_EXCEL:
+        raise ValueError(f"{path}: this is an Excel workbook of before 2007: save it as CSV")
+    if head.startswith(b"<"):
+        raise ValueError(f"{path}: this is a web page or an HTML table, whatever its name says: save it as CSV")
+    return None
+
+
+def text_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table with its values as a CSV file would hold them, indexed by row."""
+    table = pd.DataFrame({str(column): _as_texts(values) for column, values in frame.items()}, dtype=str)
+    table.index = pd.RangeIndex(FIRST_RECORD, FIRST_RECORD + len(table))
+    return table
+
+
+def _as_texts(values: pd.Series) -> list[str]:
+    texts = []
+    for value in values.tolist():
+        if isinstance(value, np.ndarray | list):
+            texts.append(str(list(value)))
+        elif isinstance(value, datetime) and not pd.isna(value):
+            texts.append(value.isoformat())
+        else:
+            texts.append("" if pd.isna(value) else str(value))
+    return texts
 
 
 def header_of(records: Iterator[list[str]], path: Path) -> list[str]:

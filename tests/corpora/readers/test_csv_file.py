@@ -4,6 +4,7 @@ import re
 import zipfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from gedbd.corpora.readers.csv_file import read_table
@@ -104,3 +105,19 @@ def test_marks_are_dropped_and_bytes_that_are_not_utf8_replaced(tmp_path, conten
 def test_a_table_that_cannot_be_read_says_where_and_what_to_do(tmp_path, content, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         read_table(write(tmp_path, content))
+
+
+def test_tables_that_are_no_csv_are_read_or_named_for_what_they_are(tmp_path):
+    frame = pd.DataFrame({"id": [1, 2], "at": [pd.Timestamp("2024-01-31"), None], "labels": [["a", "b"], []]})
+    frame.to_parquet(tmp_path / "bugs.parquet")
+    table, _ = read_table(tmp_path / "bugs.parquet")
+    assert table.to_numpy().tolist() == [["1", "2024-01-31T00:00:00", "['a', 'b']"], ["2", "", "[]"]]
+    for content, message in (
+        (b"PAR1 and no more", "the table cannot be read"),
+        (b"\xd0\xcf\x11\xe0 and more", "an Excel workbook of before 2007: save it as CSV"),
+        (b"PK\x03\x04 and more", "an Excel workbook: save it as CSV, or install openpyxl|the table cannot be read"),
+        (b"<html><table></table></html>", "a web page or an HTML table"),
+    ):
+        (tmp_path / "bugs.xls").write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            read_table(tmp_path / "bugs.xls")
