@@ -1,7 +1,7 @@
 """What docstrings say about parameters, read without importing a module.
 
 An option's section names with ``_target_`` what it builds: its options are the parameters of that, and where their file
-does not describe them, its docstring or a comment beside the field does.
+does not describe them, its docstring or a comment beside or above the field does.
 """
 
 import ast
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SECTION = re.compile(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n|\n)+)", re.MULTILINE)
 # "margin: Largest cosine ..." at four spaces, and lines at eight spaces that continue it.
 PARAMETER = re.compile(r"^ {4}(\w+): (.+(?:\n {8,}.+)*)", re.MULTILINE)
-FIELD = re.compile(r" {4}(\w+): [^#]+  # (.+)")  # of a record, with a comment beside it
+FIELD = re.compile(r" {4}(\w+): [^#]+?(?:  # (.+))?$")  # of a record, with or without a comment beside it
 REFERENCE = re.compile(r"See ``(\w+)``")
 
 Definition = ast.ClassDef | ast.FunctionDef
@@ -45,10 +45,22 @@ def parameters_of(target: str) -> dict[str, str]:
         described |= parameters_of(f"{module}.{ast.unparse(base)}")
     if isinstance(definition, ast.ClassDef):
         lines = _file_of(module).read_text(encoding="utf-8").splitlines()[definition.lineno : definition.end_lineno]
-        described |= {field[1]: field[2] for line in lines if (field := FIELD.match(line))}
+        described |= _fields(lines)
     for section in SECTION.findall(f"{cleandoc(ast.get_docstring(definition) or '')}\n"):
         described |= {name: " ".join(text.split()) for name, text in PARAMETER.findall(section)}
     return {name: _followed(text, module, name) for name, text in described.items()}
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """The fields of a record with the comments beside or above them."""
+    described = {}
+    comment: list[str] = []
+    for line in lines:
+        field = FIELD.match(line)
+        if field is not None and (field[2] or comment):
+            described[field[1]] = field[2] or " ".join(comment)
+        comment = [*comment, line.removeprefix("    # ")] if line.startswith("    # ") else []
+    return described
 
 
 def _followed(text: str, module: str, parameter: str) -> str:

@@ -138,19 +138,12 @@ def _plain_object(value: Any) -> Any:
 
 
 class _Column(NamedTuple):
-    """A column and its widths.
+    """A column and its widths."""
 
-    Attributes:
-        heading: Its heading.
-        justify: ``right`` for numbers and dates.
-        widest: Width of the widest cell, or of the longest word of the heading.
-        longest_word: Width of the longest word of the cells and the heading.
-    """
-
-    heading: str
-    justify: Literal["left", "right"]
-    widest: int
-    longest_word: int
+    heading: str  # its heading
+    justify: Literal["left", "right"]  # ``right`` for numbers and dates
+    widest: int  # width of the widest cell, or of the longest word of the heading
+    longest_word: int  # width of the longest word of the cells and the heading
 
     @property
     def is_wrapped(self) -> bool:

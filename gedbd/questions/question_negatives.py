@@ -17,19 +17,15 @@ CHOICES = ("buckets", "mined", "in_batch")
 class Negatives:
     """How non-duplicates are chosen for training.
 
-    Args:
-        kind: ``buckets`` as published, the same in every epoch; ``mined`` nearest non-duplicates by the current
-            vectors, chosen in each epoch; ``in_batch`` those of the other pairs of the batch alone.
-        alpha: Minimum similarity of buckets, see ``bucket_negatives``.
-        neighbours: Number of nearest non-duplicates that ``mined`` draws from.
-
     Raises:
         ValueError: If an option is invalid.
     """
 
+    # ``buckets`` as published, the same in every epoch; ``mined`` nearest non-duplicates by the current vectors, chosen
+    # in each epoch; ``in_batch`` those of the other pairs of the batch alone
     kind: str = "buckets"
-    alpha: float = 0.3
-    neighbours: int = 10
+    alpha: float = 0.3  # minimum similarity of buckets, see ``bucket_negatives``
+    neighbours: int = 10  # number of nearest non-duplicates that ``mined`` draws from
 
     def __post_init__(self) -> None:
         if self.kind not in CHOICES:

@@ -1,5 +1,6 @@
 """Frozen vectors of questions: title and body, separate or as one text, and tags."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -15,40 +16,30 @@ from gedbd.text.words import without_stop_words
 Form = Literal["separate", "joined"]
 
 
+@dataclass(eq=False)
 class TitleBody:
     """Encodes the title and the body of a document separately, so that a long body does not outweigh the title.
 
     Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in Software Communities", 2023: the
     frozen vectors of the method TE.
 
-    Args:
-        encoder: The frozen encoder; its cache keeps the vectors.
-        clean: Remove URLs and stop words.
-        form: ``separate``, or ``joined`` to encode title and body as one text, as a frozen encoder alone reads them.
-        cache_dir: Folder of cached vectors; None for the encoder's own.
-        backend: What runs the encoder; None for its own.
-
     Raises:
         ValueError: If the form is unknown.
     """
 
-    warnings_: tuple[str, ...] = ()
+    encoder: LoadedEncoder  # the frozen encoder; its cache keeps the vectors
+    clean: bool = True  # remove URLs and stop words
+    cache_dir: str | None = None  # folder of cached vectors; None for the encoder's own
+    backend: Backend | None = None  # what runs the encoder; None for its own
+    # ``separate``, or ``joined`` to encode title and body as one text, as a frozen encoder alone reads them
+    form: Form = "separate"
 
-    def __init__(
-        self,
-        encoder: LoadedEncoder,
-        clean: bool = True,
-        cache_dir: str | None = None,
-        backend: Backend | None = None,
-        form: Form = "separate",
-    ) -> None:
-        if form not in get_args(Form):
-            raise ValueError(f"form={form} of title and body is unknown: choose {' or '.join(get_args(Form))}")
-        self.encoder = encoder
-        self.encoder.cache_dir = cache_dir or encoder.cache_dir
-        self.encoder.backend = backend or encoder.backend
-        self.clean = clean
-        self.form = form
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise ValueError(f"form={self.form} of title and body is unknown: choose {' or '.join(get_args(Form))}")
+        self.warnings_: tuple[str, ...] = ()
+        self.encoder.cache_dir = self.cache_dir or self.encoder.cache_dir
+        self.encoder.backend = self.backend or self.encoder.backend
 
     @property
     def dim(self) -> int:
@@ -90,22 +81,15 @@ class TitleBody:
 
 
 class Questions(NamedTuple):
-    """Features of N questions for training and evaluation.
+    """Features of N questions for training and evaluation."""
 
-    Attributes:
-        features: ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read;
-            each has length 1, or is zero where there is nothing to encode.
-        num_text: Size of the text vectors, which come first.
-        tags: The tags of each question.
-        answered: ``(N,)`` bool; all True if the corpus does not say which are answered.
-        warnings: Warnings for the user.
-    """
-
+    # ``(N, D)`` float32: the vectors of title and body, then that of the tag, if it is read; each has length 1, or is
+    # zero where there is nothing to encode
     features: np.ndarray
-    num_text: int
-    tags: list[tuple[str, ...]]
-    answered: np.ndarray
-    warnings: tuple[str, ...]
+    num_text: int  # size of the text vectors, which come first
+    tags: list[tuple[str, ...]]  # the tags of each question
+    answered: np.ndarray  # ``(N,)`` bool; all True if the corpus does not say which are answered
+    warnings: tuple[str, ...]  # warnings for the user
 
     @property
     def frozen(self) -> np.ndarray:

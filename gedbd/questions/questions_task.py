@@ -1,5 +1,6 @@
 """Assembles the task of duplicate questions from the configuration."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,23 +26,12 @@ from gedbd.questions.question_vectors import Form, TitleBody, read_questions
 from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
 
+@dataclass(eq=False)
 class QuestionsTask:
     """Trains a projection of frozen vectors of title, body and tag to find duplicate questions.
 
     The methods TE and TE+network of Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in
     Software Communities", 2023 (arXiv 2309.05035), and variants that start from the frozen encoder's own similarities.
-
-    Args:
-        network: Use the vector of the tag too.
-        clean: Remove URLs and stop words before encoding.
-        form: Encode title and body separately (``separate``), or as one text (``joined``), see ``TitleBody``.
-        head: The projection, see ``make_head``.
-        dim: Size of the projected vectors of ``head=sigmoid``.
-        negatives: Kind of non-duplicates, see ``Negatives``.
-        alpha: Minimum similarity of buckets.
-        neighbours: Number of nearest non-duplicates to draw from.
-        epochs: Default of ``trainer.max_epochs`` in the configuration; unused here.
-        gradient_clip_val: Default of ``trainer.gradient_clip_val``; unused here.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(
@@ -50,26 +40,21 @@ class QuestionsTask:
         | TRAINING_SECTIONS
     )
 
-    def __init__(
-        self,
-        network: bool = False,
-        clean: bool = True,
-        form: Form = "separate",
-        head: str = "sigmoid",
-        dim: int = 512,
-        negatives: str = "buckets",
-        alpha: float = 0.3,
-        neighbours: int = 10,
-        epochs: int = 40,
-        gradient_clip_val: float | None = None,
-    ) -> None:
-        check_head(head)
-        self.network = network
-        self.clean = clean
-        self.form = form
-        self.head = head
-        self.dim = dim
-        self.negatives = Negatives(negatives, alpha, neighbours)
+    network: bool = False  # use the vector of the tag too
+    clean: bool = True  # remove URLs and stop words before encoding
+    # encode title and body separately (``separate``), or as one text (``joined``), see ``TitleBody``
+    form: Form = "separate"
+    head: str = "sigmoid"  # the projection, see ``make_head``
+    dim: int = 512  # size of the projected vectors of ``head=sigmoid``
+    negatives: str = "buckets"  # kind of non-duplicates, see ``Negatives``
+    alpha: float = 0.3  # minimum similarity of buckets
+    neighbours: int = 10  # number of nearest non-duplicates to draw from
+    epochs: int = 40  # default of ``trainer.max_epochs`` in the configuration; unused here
+    gradient_clip_val: float | None = None  # default of ``trainer.gradient_clip_val``; unused here
+
+    def __post_init__(self) -> None:
+        check_head(self.head)
+        self.compared = Negatives(self.negatives, self.alpha, self.neighbours)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """Trains, tests, and returns the value that sweeps compare."""
@@ -80,7 +65,7 @@ class QuestionsTask:
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         loss = instantiate(cfg.loss)
-        check_labels(loss, self.negatives.provides)
+        check_labels(loss, self.compared.provides)
         prepared = prepare_data(cfg, console)
         tags: TagEncoder | None = instantiate(cfg.tags) if self.network else None
         encoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
@@ -96,7 +81,7 @@ class QuestionsTask:
             prepared.pairs,
             prepared.corpus.group,
             prepared.parts,
-            self.negatives,
+            self.compared,
             cfg.batch_size,
             cfg.seed,
             prepared.queries,

@@ -1,5 +1,6 @@
 """A scorer that trains the projection of questions when it is fitted."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,51 +18,27 @@ from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors, cosin
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
+@dataclass(eq=False)
 class TripletScorer(Scorer):
-    """Cosine of the projected vectors of TE or TE+network, trained on the training pairs for a fixed number of epochs.
+    """Cosine of projected vectors of TE or TE+network, trained on the training pairs for a fixed number of epochs."""
 
-    Args:
-        vectors: Encoder of title and body.
-        loss: The loss.
-        tags: Vectors of tags; None to read the text alone.
-        head: The kind of projection, see ``make_head``.
-        dim: Size of the projected vectors of ``head=sigmoid``.
-        negatives: How non-duplicates are chosen, see ``Negatives``.
-        alpha: The least similarity of buckets.
-        neighbours: How many nearest non-duplicates are drawn from.
-        lr: Learning rate.
-        epochs: Epochs.
-        batch_size: Duplicate pairs of a step.
-        seed: Fixes initial weights, order and draws.
-    """
+    vectors: TableVectors  # encoder of title and body
+    loss: Loss  # the loss
+    tags: TagVectors | None = None  # vectors of tags; None to read the text alone
+    head: str = "sigmoid"  # the kind of projection, see ``make_head``
+    dim: int = 512  # size of the projected vectors of ``head=sigmoid``
+    negatives: str = "buckets"  # how non-duplicates are chosen, see ``Negatives``
+    alpha: float = 0.3  # the least similarity of buckets
+    neighbours: int = 10  # how many nearest non-duplicates are drawn from
+    lr: float = 1e-3  # learning rate
+    epochs: int = 40  # passes over the training pairs
+    batch_size: int = 64  # duplicate pairs of a step
+    seed: int = 0  # fixes initial weights, order and draws
 
-    def __init__(
-        self,
-        vectors: TableVectors,
-        loss: Loss,
-        tags: TagVectors | None = None,
-        head: str = "sigmoid",
-        dim: int = 512,
-        negatives: str = "buckets",
-        alpha: float = 0.3,
-        neighbours: int = 10,
-        lr: float = 1e-3,
-        epochs: int = 40,
-        batch_size: int = 64,
-        seed: int = 0,
-    ) -> None:
-        check_head(head)
-        self.vectors = vectors
-        self.loss = loss
-        self.tags = tags
-        self.head = head
-        self.dim = dim
-        self.negatives = Negatives(negatives, alpha, neighbours)
-        check_labels(loss, self.negatives.provides)
-        self.lr = lr
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.seed = seed
+    def __post_init__(self) -> None:
+        check_head(self.head)
+        self.compared = Negatives(self.negatives, self.alpha, self.neighbours)
+        check_labels(self.loss, self.compared.provides)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Encodes all questions and trains on the training pairs.
@@ -83,7 +60,7 @@ class TripletScorer(Scorer):
             pairs,
             np.arange(num_documents),
             np.where(training, TRAIN, TRAIN + 1),
-            self.negatives,
+            self.compared,
             self.batch_size,
             self.seed,
         )

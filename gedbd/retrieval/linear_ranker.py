@@ -6,7 +6,7 @@ separate obviously different reports, and fail at the top of the list.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,37 +17,28 @@ from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs
 SHORTLIST = 200
 
 
+@dataclass(eq=False)
 class LinearRanker(Scorer):
-    """A weighted sum of per-query z-scores over earlier documents.
-
-    Args:
-        features: Scorers to sum, by name.
-        l2: Weight of the penalty on squared weights.
-        rounds: Number of times that the shortlist is chosen and weights are learned on it, starting from equal weights.
-        held_out: Share of the training queries, the latest ones, for learning the weights; features are fitted on the
-            others, so that features that overfit their training pairs do not get too large weights. 0: weights and
-            features share all training queries.
-        random_candidates: Number of random candidates below the shortlist for each training query; needed if most
-            relevant documents are below it.
-    """
+    """A weighted sum of per-query z-scores over earlier documents."""
 
     earlier_only = True
 
-    def __init__(
-        self,
-        features: Mapping[str, Scorer],
-        l2: float = 0.001,
-        rounds: int = 2,
-        held_out: float = 0.0,
-        random_candidates: int = 0,
-    ) -> None:
-        if not 0 <= held_out < 1:
-            raise ValueError(f"held_out={held_out} must be at least 0 and below 1")
-        self.features = dict(features)
-        self.l2 = l2
-        self.rounds = rounds
-        self.held_out = held_out
-        self.random_candidates = random_candidates
+    features: Mapping[str, Scorer]  # scorers to sum, by name
+    l2: float = 0.001  # weight of the penalty on squared weights
+    # number of times that the shortlist is chosen and weights are learned on it, starting from equal weights
+    rounds: int = 2
+    # share of the training queries, the latest ones, for learning the weights; features are fitted on the others, so
+    # that features that overfit their training pairs do not get too large weights. 0: weights and features share all
+    # training queries
+    held_out: float = 0.0
+    # number of random candidates below the shortlist for each training query; needed if most relevant documents are
+    # below it
+    random_candidates: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.held_out < 1:
+            raise ValueError(f"held_out={self.held_out} must be at least 0 and below 1")
+        self.features = dict(self.features)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Fits the features, then learns their weights.

@@ -14,35 +14,22 @@ NO_LABEL = np.zeros(0, dtype=np.int64)
 
 
 class BatchIndices(NamedTuple):
-    """A batch of one process, as rows and pairs.
+    """A batch of one process, as rows and pairs."""
 
-    Attributes:
-        rows: ``(U,)`` distinct reports, ascending.
-        pairs: ``(P, 2)`` rows of the corpus, all of them among ``rows``.
-        label: ``(P,)`` 1 for duplicates, else 0.
-        negatives: ``(P,)`` a non-duplicate of the first report of each pair, for losses of triplets, or None.
-    """
-
-    rows: np.ndarray
-    pairs: np.ndarray
-    label: np.ndarray
+    rows: np.ndarray  # ``(U,)`` distinct reports, ascending
+    pairs: np.ndarray  # ``(P, 2)`` rows of the corpus, all of them among ``rows``
+    label: np.ndarray  # ``(P,)`` 1 for duplicates, else 0
+    # ``(P,)`` a non-duplicate of the first report of each pair, for losses of triplets, or None
     negatives: np.ndarray | None = None
 
 
 class SamplerInputs(NamedTuple):
-    """The data that batches are drawn from.
+    """The data that batches are drawn from."""
 
-    Attributes:
-        pairs: Training pairs with ``earlier``, ``later`` and ``label``.
-        observed_group: ``(N,)`` groups that training may use.
-        training: ``(N,)`` bool: the reports of the training split.
-        vectors: ``(N, D)`` unit rows as last encoded, or None where no hard negatives are drawn.
-    """
-
-    pairs: pd.DataFrame
-    observed_group: np.ndarray
-    training: np.ndarray
-    vectors: np.ndarray | None
+    pairs: pd.DataFrame  # training pairs with ``earlier``, ``later`` and ``label``
+    observed_group: np.ndarray  # ``(N,)`` groups that training may use
+    training: np.ndarray  # ``(N,)`` bool: the reports of the training split
+    vectors: np.ndarray | None  # ``(N, D)`` unit rows as last encoded, or None where no hard negatives are drawn
 
 
 class Batches(Protocol):
@@ -175,19 +162,12 @@ class PairBatchSampler(BatchSampler):
 
 @dataclass(frozen=True)
 class PairBatches:
-    """Batches of a fixed list of pairs: see ``PairBatchSampler``.
+    """Batches of a fixed list of pairs: see ``PairBatchSampler``."""
 
-    Args:
-        batch_size: Number of pairs in a batch, on each device.
-        seed: Determines the order.
-        shuffle: All pairs in random order; by default those of a group follow each other.
-        hard: Always 0: the list is fixed, so there are no hard negatives to choose.
-    """
-
-    batch_size: int
-    seed: int
-    shuffle: bool = False
-    hard: float = 0.0
+    batch_size: int  # number of pairs in a batch, on each device
+    seed: int  # determines the order
+    shuffle: bool = False  # all pairs in random order; by default those of a group follow each other
+    hard: float = 0.0  # always 0: the list is fixed, so there are no hard negatives to choose
 
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = False

@@ -16,15 +16,10 @@ from gedbd.sampling.splits import Split
 
 @dataclass(frozen=True)
 class FeedbackLabels:
-    """Labels of pairs for training, from feedback.
+    """Labels of pairs for training, from feedback."""
 
-    Attributes:
-        pairs: ``earlier`` and ``later`` (rows of the corpus), and ``label``: 1 accepted, 0 rejected.
-        warnings: Counts of unused verdicts, with reasons.
-    """
-
-    pairs: pd.DataFrame
-    warnings: tuple[str, ...]
+    pairs: pd.DataFrame  # ``earlier`` and ``later`` (rows of the corpus), and ``label``: 1 accepted, 0 rejected
+    warnings: tuple[str, ...]  # counts of unused verdicts, with reasons
 
     @property
     def rejected(self) -> pd.DataFrame:

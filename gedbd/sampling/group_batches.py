@@ -123,24 +123,16 @@ def balance(sizes: Sequence[int], num_batches: int) -> list[int]:
 
 @dataclass(frozen=True)
 class GroupBatches:
-    """Settings of ``GroupBatchSampler``.
+    """Settings of ``GroupBatchSampler``."""
 
-    Args:
-        batch_size: Approximate number of reports of a batch on each device, as groups stay whole.
-        seed: Seed of the random numbers.
-        singletons: Fraction of reports without an observed duplicate.
-        negatives_per_positive: Number of pairs across groups for each pair inside a group.
-        hard: Fraction of these pairs, and of the singletons, that are the most similar by the vectors of the last
-            epoch; the others are random. Hard singletons come from the ``neighbours`` nearest of a group.
-        neighbours: See ``hard``. More neighbours lower the risk of sampling an unmarked duplicate.
-    """
-
-    batch_size: int
-    seed: int
-    singletons: float
-    negatives_per_positive: float
+    batch_size: int  # approximate number of reports of a batch on each device, as groups stay whole
+    seed: int  # seed of the random numbers
+    singletons: float  # fraction of reports without an observed duplicate
+    negatives_per_positive: float  # number of pairs across groups for each pair inside a group
+    # fraction of these pairs, and of the singletons, that are the most similar by the vectors of the last epoch; the
+    # others are random. Hard singletons come from the ``neighbours`` nearest of a group
     hard: float
-    neighbours: int
+    neighbours: int  # see ``hard``. More neighbours lower the risk of sampling an unmarked duplicate
 
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = True

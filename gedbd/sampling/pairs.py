@@ -16,16 +16,12 @@ POSITIVES = ("all", "marked")
 
 
 class SampledPairs(NamedTuple):
-    """The pairs of all splits.
+    """The pairs of all splits."""
 
-    Attributes:
-        table: One row per pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not),
-            ``kind`` (positive, anchor, random, feedback) and ``part`` (train, val, test).
-        warnings: Pairs that were left out or could not be sampled, one sentence each.
-    """
-
+    # one row per pair: ``earlier`` and ``later`` (rows of the corpus), ``label`` (1 duplicate, 0 not), ``kind``
+    # (positive, anchor, random, feedback) and ``part`` (train, val, test)
     table: pd.DataFrame
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # pairs that were left out or could not be sampled, one sentence each
 
 
 def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,30 +43,25 @@ def positive_pairs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(earlier), np.concatenate(later)
 
 
+@dataclass(eq=False)
 class NegativeSampler:
     """Samples distinct pairs of different groups in a split, by rejection sampling.
 
     A pair of rows i < j of N has the code i * N + j: with N = 10, (2, 7) is 27.
     """
 
-    def __init__(
-        self,
-        group: np.ndarray,
-        parts: np.ndarray,
-        part: int,
-        split: Split,
-        rng: np.random.Generator,
-        rejected: pd.DataFrame | None = None,
-    ) -> None:
-        self.group = group
-        self.parts = parts
-        self.part = part
-        self.split = split
-        self.rng = rng
+    group: np.ndarray
+    parts: np.ndarray
+    part: int
+    split: Split
+    rng: np.random.Generator
+    rejected: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
         self.seen = np.empty(0, dtype=np.int64)
         # Rejected pairs are added to the training split later, with the other feedback.
-        if rejected is not None:
-            self.seen = rejected["earlier"].to_numpy() * len(group) + rejected["later"].to_numpy()
+        if self.rejected is not None:
+            self.seen = self.rejected["earlier"].to_numpy() * len(self.group) + self.rejected["later"].to_numpy()
 
     def draw(self, count: int, positives: pd.DataFrame | None = None) -> pd.DataFrame:
         """Samples ``count`` negatives; with ``positives``, each contains a report of a positive, in turn."""
@@ -114,28 +105,23 @@ class PairSampler:
     both directions; this equals ``negatives_per_positive=1`` here. Its authors' code reads 50,000 pairs: by Figure 2,
     most likely all positives, and random negatives.
 
-    Args:
-        negatives_per_positive: Number of anchor negatives for each positive pair.
-        negatives_in_evaluation: The same for validation and test pairs, if it differs: more negatives reduce the
-            variance of the metrics. ``PairSplit`` ignores it with a warning.
-        random_negatives: Total number of random negatives, divided among the splits in proportion to their positives.
-        fill_to: If given, random negatives are added until there are this many pairs.
-        seed: Seed of the random numbers.
-        feedback: A ``feedback.sqlite``, or the index folder that contains it: accepted pairs are added to the
-            positives of the training split, rejected ones to its negatives. Warnings count unusable pairs.
-        positives: ``all`` training pairs inside groups, or only ``marked`` ones with a duplicate link. Validation and
-            test use all pairs, except with ``PairSplit``, where all splits use marked pairs.
-
     Raises:
         ValueError: If ``positives`` is unknown.
     """
 
-    negatives_per_positive: float = 1.0
+    negatives_per_positive: float = 1.0  # number of anchor negatives for each positive pair
+    # the same for validation and test pairs, if it differs: more negatives reduce the variance of the metrics.
+    # ``PairSplit`` ignores it with a warning
     negatives_in_evaluation: float | None = None
+    # total number of random negatives, divided among the splits in proportion to their positives
     random_negatives: int = 0
-    fill_to: int | None = None
-    seed: int = 0
+    fill_to: int | None = None  # if given, random negatives are added until there are this many pairs
+    seed: int = 0  # seed of the random numbers
+    # a ``feedback.sqlite``, or the index folder that contains it: accepted pairs are added to the positives of the
+    # training split, rejected ones to its negatives. Warnings count unusable pairs
     feedback: str | None = None
+    # ``all`` training pairs inside groups, or only ``marked`` ones with a duplicate link. Validation and test use all
+    # pairs, except with ``PairSplit``, where all splits use marked pairs
     positives: str = "all"
 
     def __post_init__(self) -> None:

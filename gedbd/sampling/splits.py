@@ -49,15 +49,12 @@ class TimeSplit(LaterPart):
 
     A pair belongs to the split of its later document, as a new report is compared with all earlier ones. Training pairs
     contain no validation or test documents.
-
-    Args:
-        val_from: Start of validation: a fraction of the documents in time order (0.6), or a date ("2015-01-01").
-        test_from: Start of test, likewise.
-        val_share: Instead of ``val_from``: the fraction of the documents before test that validate, the latest ones.
     """
 
+    # start of validation: a fraction of the documents in time order (0.6), or a date ("2015-01-01")
     val_from: float | str = 0.6
-    test_from: float | str = 0.8
+    test_from: float | str = 0.8  # start of test, likewise
+    # instead of ``val_from``: the fraction of the documents before test that validate, the latest ones
     val_share: float | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
@@ -108,16 +105,11 @@ class GroupSplit(SharedPart):
     """Assigns whole duplicate groups at random; a pair belongs to the split that contains both documents.
 
     Stratified: singletons and larger groups are assigned separately.
-
-    Args:
-        val: Fraction of the groups for validation.
-        test: Fraction of the groups for test.
-        seed: Seed of the random numbers.
     """
 
-    val: float = 0.2
-    test: float = 0.2
-    seed: int = 0
+    val: float = 0.2  # fraction of the groups for validation
+    test: float = 0.2  # fraction of the groups for test
+    seed: int = 0  # seed of the random numbers
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
         """Assigns splits by group."""
@@ -132,17 +124,12 @@ class GroupSplit(SharedPart):
 
 @dataclass(frozen=True)
 class FoldSplit(SharedPart):
-    """Cross-validation over duplicate groups: one fold for test, the next for validation, the others for training.
+    """Cross-validation over duplicate groups: one fold for test, the next for validation, the others for training."""
 
-    Args:
-        folds: Number of folds, 3 or more.
-        fold: The test fold, modulo ``folds``: ``fold=${seed}`` with ``seeds=5`` and ``folds=5`` tests every group once.
-        seed: Seed of the random numbers; the same for all folds.
-    """
-
-    folds: int = 5
+    folds: int = 5  # number of folds, 3 or more
+    # the test fold, modulo ``folds``: ``fold=${seed}`` with ``seeds=5`` and ``folds=5`` tests every group once
     fold: int = 0
-    seed: int = 0
+    seed: int = 0  # seed of the random numbers; the same for all folds
 
     def of_documents(self, documents: Documents, groups: Groups) -> np.ndarray:
         """Assigns splits by group, stratified: singletons and larger groups are distributed separately."""
@@ -158,17 +145,11 @@ class FoldSplit(SharedPart):
 
 @dataclass(frozen=True)
 class PairSplit:
-    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several splits.
+    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several splits."""
 
-    Args:
-        val: Fraction of the pairs for validation.
-        test: Fraction of the pairs for test.
-        seed: Seed of the random numbers.
-    """
-
-    val: float = 0.2
-    test: float = 0.2
-    seed: int = 0
+    val: float = 0.2  # fraction of the pairs for validation
+    test: float = 0.2  # fraction of the pairs for test
+    seed: int = 0  # seed of the random numbers
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Assigns every document to training."""
@@ -212,15 +193,10 @@ def _cut(count: int, val: float, test: float, rng: np.random.Generator) -> np.nd
 
 @dataclass(frozen=True)
 class YearSplit(LaterPart):
-    """Test on one calendar year (UTC), validate on the days before it, train on all earlier documents.
+    """Test on one calendar year (UTC), validate on the days before it, train on all earlier documents."""
 
-    Args:
-        year: The year to test; later documents are ``OUTSIDE``.
-        val_days: Days of validation before the year, above 0.
-    """
-
-    year: int
-    val_days: float = 92
+    year: int  # the year to test; later documents are ``OUTSIDE``
+    val_days: float = 92  # days of validation before the year, above 0
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Assigns splits by creation date.
@@ -253,16 +229,11 @@ class FileSplit(SharedPart):
     """Assigns whole files, whose methods share names; a pair belongs to the split that contains both documents.
 
     The files are shuffled and cut where the fractions of the documents are closest to ``val`` and ``test``.
-
-    Args:
-        val: Fraction of the documents for validation.
-        test: Fraction of the documents for test.
-        seed: Seed of the random numbers.
     """
 
-    val: float = 0.1
-    test: float = 0.2
-    seed: int = 0
+    val: float = 0.1  # fraction of the documents for validation
+    test: float = 0.2  # fraction of the documents for test
+    seed: int = 0  # seed of the random numbers
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Assigns splits by the column ``path``; a group may have members in several splits.
@@ -306,14 +277,10 @@ class Labels:
 
     Reports of hidden groups become singletons: they stay nodes of the graph and candidates, and may be sampled as
     negatives. Validation and test keep all labels. With one seed, a larger fraction keeps the groups of a smaller one.
-
-    Args:
-        fraction: Fraction of the groups with at least two reports in the training split, rounded up.
-        seed: Seed of the random numbers.
     """
 
-    fraction: float = 1.0
-    seed: int = 0
+    fraction: float = 1.0  # fraction of the groups with at least two reports in the training split, rounded up
+    seed: int = 0  # seed of the random numbers
 
     def observed(self, corpus: Corpus, parts: np.ndarray) -> np.ndarray:
         """The groups that training observes, ``(N,)``, numbered as in the corpus.

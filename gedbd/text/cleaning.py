@@ -116,9 +116,6 @@ class Cleaning:
     - of a URL the host and the end of the path,
     - of boilerplate nothing: lines that at least 1% of the descriptions share, and at least 20 of them.
 
-    Args:
-        shared: The boilerplate, see ``shared_lines``; null finds it in the texts that are cleaned.
-
     Raises:
         ValueError: If a choice is unknown.
     """
@@ -128,6 +125,7 @@ class Cleaning:
     code: str = "keep"
     urls: str = "keep"
     boilerplate: str = "keep"
+    # the boilerplate, see ``shared_lines``; null finds it in the texts that are cleaned
     shared: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -189,21 +187,13 @@ def short_url(match: re.Match[str]) -> str:
 
 
 class Passage(NamedTuple):
-    """Lines of a description that are noise, with their replacements.
+    """Lines of a description that are noise, with their replacements."""
 
-    Attributes:
-        start: First line.
-        stop: Line after the last.
-        kind: One of ``KINDS``.
-        shorten: The lines that shortening keeps.
-        mark: The marker.
-    """
-
-    start: int
-    stop: int
-    kind: str
-    shorten: str
-    mark: str
+    start: int  # first line
+    stop: int  # line after the last
+    kind: str  # one of ``KINDS``
+    shorten: str  # the lines that shortening keeps
+    mark: str  # the marker
 
 
 def find_passages(lines: list[str], shared: Set[str]) -> list[Passage]:

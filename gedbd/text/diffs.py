@@ -84,19 +84,12 @@ def changed_lines(diff: str) -> Iterator[tuple[str, str]]:
 
 
 class ChangeFields(NamedTuple):
-    """Texts of a change.
+    """Texts of a change."""
 
-    Attributes:
-        names: Names of the classes and methods that its lines declare or are inside of.
-        added: Its added lines without comments.
-        removed: Its removed lines without comments.
-        comments: Its comments, changed or not.
-    """
-
-    names: str
-    added: str
-    removed: str
-    comments: str
+    names: str  # names of the classes and methods that its lines declare or are inside of
+    added: str  # its added lines without comments
+    removed: str  # its removed lines without comments
+    comments: str  # its comments, changed or not
 
 
 def change_fields(diff: str) -> ChangeFields:

@@ -98,17 +98,11 @@ class StoredTokenizer:
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The token ids of N texts in one array.
+    """The token ids of N texts in one array."""
 
-    Attributes:
-        ids: ``(T,)`` int32, all texts concatenated.
-        starts: ``(N + 1,)`` int64; text i is ``ids[starts[i]:starts[i + 1]]``.
-        pad_id: Id of the padding token.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    pad_id: int
+    ids: np.ndarray  # ``(T,)`` int32, all texts concatenated
+    starts: np.ndarray  # ``(N + 1,)`` int64; text i is ``ids[starts[i]:starts[i + 1]]``
+    pad_id: int  # id of the padding token
 
     @property
     def lengths(self) -> np.ndarray:

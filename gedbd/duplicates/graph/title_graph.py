@@ -1,6 +1,7 @@
 """Graphs over all reports, by reduced vectors of titles, fields and tags, or by rare identifiers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -79,17 +80,12 @@ def sample_cosines(raw: np.ndarray, reduced: Tensor) -> tuple[np.ndarray, np.nda
 
 
 class TitleGraph(NamedTuple):
-    """A graph, with data for figures.
+    """A graph, with data for figures."""
 
-    Attributes:
-        adjacency: The graph.
-        title_cosines: Cosines of sampled pairs of titles, before and after PCA, if edges depend on titles.
-        tag_network: The tag network of the training reports, if edges depend on it.
-    """
-
-    adjacency: nn.Module
+    adjacency: nn.Module  # the graph
+    # cosines of sampled pairs of titles, before and after PCA, if edges depend on titles
     title_cosines: tuple[np.ndarray, np.ndarray] | None = None
-    tag_network: "TagNetwork | None" = None
+    tag_network: "TagNetwork | None" = None  # the tag network of the training reports, if edges depend on it
 
 
 def build_graph(
@@ -173,19 +169,15 @@ def join_fields(
     return normalize(torch.cat(parts, dim=1), dim=1)
 
 
+@dataclass(eq=False)
 class SharedIdentifiers:
     """Connects each report with the most similar ones by rare identifiers and error lines.
 
     Edge weights are cosines of binary TF-IDF vectors.
-
-    Args:
-        k: Maximum number of neighbours.
-        max_reports: Maximum document frequency of an identifier or line.
     """
 
-    def __init__(self, k: int, max_reports: int) -> None:
-        self.k = k
-        self.max_reports = max_reports
+    k: int  # maximum number of neighbours
+    max_reports: int  # maximum document frequency of an identifier or line
 
     def graph(self, corpus: Corpus, inside: Tensor) -> TitleGraph:
         """Builds the graph of N reports.

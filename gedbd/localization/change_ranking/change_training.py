@@ -1,7 +1,7 @@
 """Trains rankers of changes on fixed reports, and scores changes by them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -248,6 +248,7 @@ class Replay:
         return self._rankers[key]
 
 
+@dataclass(eq=False)
 class ChangeRankerScorer(Scorer):
     """A ``ChangeRanker`` that is trained on the training reports.
 
@@ -255,35 +256,21 @@ class ChangeRankerScorer(Scorer):
     the fix changes the file (on the first halves of Tomcat's and AspectJ's reports this ranks better than ordering
     files by commit, or weighting p by the lines that come from the commit). A hunk has its file's score + log(FLOOR +
     w), w its score by ``parts`` as a share of the best hunk's before the report.
-
-    Args:
-        replay: Features of the reports; several scorers may share it.
-        granularity: Granularity of the ranked changes.
-        options: Options of the training; their seed is the seed of the scorer.
-        extra: Further fitted scorers of commits, by name, whose scores the ranker reads.
-        parts: Scorer of hunks, fitted here; only needed to rank hunks.
-        training: ``(T,)`` rows of the reports to train on; None for those of the training pairs.
     """
 
     earlier_only = True
+    replay: Replay  # features of the reports; several scorers may share it
+    granularity: Granularity = "commit"  # of the ranked changes
+    options: ChangeTrainingOptions = ChangeTrainingOptions()  # of the training; their seed is that of the scorer
+    # further fitted scorers of commits, by name, whose scores the ranker reads
+    extra: Mapping[str, Scorer] = field(default_factory=dict)
+    parts: Scorer | None = None  # scorer of hunks, fitted here; only needed to rank hunks
+    training: np.ndarray | None = None  # ``(T,)`` rows of the reports to train on; None for those of the training pairs
 
-    def __init__(
-        self,
-        replay: Replay,
-        granularity: Granularity = "commit",
-        options: ChangeTrainingOptions | None = None,
-        extra: Mapping[str, Scorer] | None = None,
-        parts: Scorer | None = None,
-        training: np.ndarray | None = None,
-    ) -> None:
-        if granularity == "hunk" and parts is None:
+    def __post_init__(self) -> None:
+        if self.granularity == "hunk" and self.parts is None:
             raise ValueError("ChangeRankerScorer needs a scorer of hunks: give parts=")
-        self.replay = replay
-        self.granularity = granularity
-        self.extra = dict(extra or {})
-        self.options = replace(options or ChangeTrainingOptions(), extra=tuple(self.extra))
-        self.parts = parts
-        self.training = training
+        self.options = replace(self.options, extra=tuple(self.extra))
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Trains on the training queries, see ``Replay.ranker``; raises ValueError without a training pair."""

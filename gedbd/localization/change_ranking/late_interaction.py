@@ -1,6 +1,7 @@
 """Late interaction: each token of a query is matched with its nearest token of a document."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -28,6 +29,7 @@ TokenVectors = Callable[[pd.DataFrame, Literal["document", "query"]], Iterable[n
 """Computes the unit vectors of the tokens of documents or queries, ``(L, D)`` float32 for each row of the table."""
 
 
+@dataclass(eq=False)
 class MaxSim(EarlierScorer):
     """Sum over the query's tokens of the maximum cosine with a token of the document.
 
@@ -37,35 +39,21 @@ class MaxSim(EarlierScorer):
     cosine to each of their documents. The shortlist is scored exactly; other documents score 1 less than its lowest
     score. Below 200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits per dimension. With 46,000
     documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8.
-
-    Args:
-        vectors: Computes the token vectors.
-        shortlist: Number of documents that are scored exactly.
-        nearest: Number of nearest tokens of each query token.
-        clusters_searched: Number of clusters searched for each query token.
-        precision: Type of the stored vectors: ``float16`` or ``int8``.
-        seed: Seed of the sample that clusters are learned from.
     """
 
-    def __init__(
-        self,
-        vectors: TokenVectors,
-        shortlist: int = 200,
-        nearest: int = 200,
-        clusters_searched: int = 16,
-        precision: Precision = "float16",
-        seed: int = 0,
-    ) -> None:
-        if precision not in get_args(Precision):
-            raise ValueError(f"MaxSim's precision={precision} is unknown: choose {', '.join(get_args(Precision))}")
-        if min(shortlist, nearest, clusters_searched) < 1:
-            raise ValueError(f"MaxSim: {shortlist=}, {nearest=} and {clusters_searched=} must be 1 or more")
-        self.vectors = vectors
-        self.shortlist = shortlist
-        self.nearest = nearest
-        self.clusters_searched = clusters_searched
-        self.precision = precision
-        self.seed = seed
+    vectors: TokenVectors  # computes the token vectors
+    shortlist: int = 200  # number of documents that are scored exactly
+    nearest: int = 200  # number of nearest tokens of each query token
+    clusters_searched: int = 16  # number of clusters searched for each query token
+    precision: Precision = "float16"  # type of the stored vectors: ``float16`` or ``int8``
+    seed: int = 0  # seed of the sample that clusters are learned from
+
+    def __post_init__(self) -> None:
+        if self.precision not in get_args(Precision):
+            raise ValueError(f"MaxSim's precision={self.precision} is unknown: choose {', '.join(get_args(Precision))}")
+        if min(self.shortlist, self.nearest, self.clusters_searched) < 1:
+            sizes = f"shortlist={self.shortlist}, nearest={self.nearest} and clusters_searched={self.clusters_searched}"
+            raise ValueError(f"MaxSim: {sizes} must be 1 or more")
 
     def read(self, inputs: ScorerInputs) -> None:
         """Stores and indexes the vectors of all tokens."""
@@ -168,23 +156,20 @@ class MaxSim(EarlierScorer):
         return values if self.precision == "float16" else values / INT8_SCALE
 
 
+@dataclass(eq=False)
 class FrozenTokens:
-    """Unit vectors of the tokens of texts, except special tokens and the encoder's prefix; see ``TokenVectors``.
+    """Unit vectors of the tokens of texts, except special tokens and the encoder's prefix; see ``TokenVectors``."""
 
-    Args:
-        encoder: Encoder whose last layer gives the vectors.
-        text: How documents and queries become texts.
-        dim: Size D of the vectors. They are projected to the first D principal components (without centring, so that
-            inner products stay close), learned from the first 2,000 documents. No projection if None, or if not below
-            the hidden size of the encoder.
-    """
+    encoder: LoadedEncoder  # encoder whose last layer gives the vectors
+    text: Text  # how documents and queries become texts
+    # size D of the vectors. They are projected to the first D principal components (without centring, so that inner
+    # products stay close), learned from the first 2,000 documents. No projection if None, or if not below the hidden
+    # size of the encoder
+    dim: int | None = 128
 
-    def __init__(self, encoder: LoadedEncoder, text: Text, dim: int | None = 128) -> None:
-        if dim is not None and dim < 1:
-            raise ValueError(f"FrozenTokens' dim={dim} must be 1 or more, or null")
-        self.encoder = encoder
-        self.text = text
-        self.dim = dim
+    def __post_init__(self) -> None:
+        if self.dim is not None and self.dim < 1:
+            raise ValueError(f"FrozenTokens' dim={self.dim} must be 1 or more, or null")
         self.directions_: np.ndarray | None = None
 
     def __call__(self, table: pd.DataFrame, kind: Literal["document", "query"]) -> Iterator[np.ndarray]:

@@ -152,6 +152,7 @@ class TokenVocabulary(NamedTuple):
     ordinary: np.ndarray
 
 
+@dataclass(eq=False)
 class Sampler:
     """Masks tokens and edges of a method.
 
@@ -168,13 +169,10 @@ class Sampler:
     The samples of an objective do not depend on the other objectives.
     """
 
-    def __init__(
-        self, objectives: Collection[str], shares: Shares, priors: Priors, vocabulary: TokenVocabulary
-    ) -> None:
-        self.objectives = objectives
-        self.shares = shares
-        self.priors = priors
-        self.vocabulary = vocabulary
+    objectives: Collection[str]
+    shares: Shares
+    priors: Priors
+    vocabulary: TokenVocabulary
 
     def sample(self, method: CodeInput, rng: np.random.Generator) -> Sample:
         """Returns a masked copy of a method."""

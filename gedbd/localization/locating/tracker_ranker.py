@@ -37,19 +37,15 @@ HITS = {
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class TrackerRanker:
-    """A ranker with the fixed reports of its tracker.
+    """A ranker with the fixed reports of its tracker."""
 
-    Args:
-        ranker: Ranker of files and commits.
-        fixes: The fixed reports; a query reads those known before it.
-        statement: Result of a backtest for files and commits, in words.
-    """
+    ranker: ChangeRanker  # ranker of files and commits
+    fixes: Sequence[KnownFix] = ()  # the fixed reports; a query reads those known before it
+    statement: str = NOT_MEASURED  # result of a backtest for files and commits, in words
 
-    def __init__(self, ranker: ChangeRanker, fixes: Sequence[KnownFix] = (), statement: str = NOT_MEASURED) -> None:
-        self.ranker = ranker
-        self.fixes = fixes
-        self.statement = statement
+    def __post_init__(self) -> None:
         self._cache: tuple[ChangeHistory, KnownFixes] | None = None
 
     @classmethod

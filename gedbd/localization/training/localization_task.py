@@ -1,7 +1,7 @@
 """The task of bug localization: trains HMCBL, and ranks the changes before each report by all methods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
@@ -51,22 +51,11 @@ from gedbd.retrieval.scorers.scorer_contract import Scorer
 VALIDATION = "val/mrr"
 
 
+@dataclass(eq=False)
 class LocalizationTask:
     """Ranking of the changes that introduced the bug of a report, see ``gedbd.experiments.training_task.Task``.
 
     Raises ValueError if an option is invalid.
-
-    Args:
-        scorers: Functions that return an unfitted scorer, by id.
-        compared: Options of the compared methods.
-        model: Options of HMCBL; None trains no encoder.
-        pretraining: Pre-training of the encoder of changes; None for the encoder of ``model``.
-        learnt: Learned rankers, by id.
-        granularities: Granularities of the ranked changes; the first one is that of ``results.csv``.
-        seeds: Number of seeds of random methods.
-        val_share: Share of the first half, the latest reports, for validation.
-        published: Whether to write the paper's numbers beside the measured ones.
-        epochs: Unused; the configuration reads the default of ``trainer.max_epochs`` from it.
     """
 
     unread_without: ClassVar[Mapping[str, frozenset[str]]] = {
@@ -74,41 +63,36 @@ class LocalizationTask:
     }
     reads: ClassVar[frozenset[str]] = frozenset({"encoder"} | unread_without["model"])
 
-    def __init__(
-        self,
-        scorers: Mapping[str, MakeScorer],
-        compared: MethodOptions,
-        model: HmcblOptions | None = None,
-        pretraining: FirstPretraining | None = None,
-        learnt: Mapping[str, LearntOptions] | None = None,
-        granularities: Sequence[Granularity] = GRANULARITIES,
-        seeds: int = 2,
-        val_share: float = 0.3,
-        published: bool = False,
-        epochs: int = 10,
-    ) -> None:
-        compared.check(scorers)
-        taken = [
-            name for name in learnt or {} if name in (*scorers, *compared.sums, LINEAR, COSINE, MAX_SIM, EARLIER_BUGS)
-        ]
+    scorers: Mapping[str, MakeScorer]  # functions that return an unfitted scorer, by id
+    compared: MethodOptions  # options of the compared methods
+    model: HmcblOptions | None = None  # options of HMCBL; None trains no encoder
+    # pre-training of the encoder of changes; None for the encoder of ``model``
+    pretraining: FirstPretraining | None = None
+    learnt: Mapping[str, LearntOptions] | None = None  # learned rankers, by id
+    # granularities of the ranked changes; the first one is that of ``results.csv``
+    granularities: Sequence[Granularity] = GRANULARITIES
+    seeds: int = 2  # number of seeds of random methods
+    val_share: float = 0.3  # share of the first half, the latest reports, for validation
+    published: bool = False  # whether to write the paper's numbers beside the measured ones
+    epochs: int = 10  # unused; the configuration reads the default of ``trainer.max_epochs`` from it
+
+    def __post_init__(self) -> None:
+        self.compared.check(self.scorers)
+        names = {*self.scorers, *self.compared.sums, LINEAR, COSINE, MAX_SIM, EARLIER_BUGS}
+        taken = [name for name in self.learnt or {} if name in names]
         if taken:
             raise ValueError(f"task.learnt.{taken[0]}: there is another method with this name: choose another one")
-        unknown = [name for name in granularities if name not in GRANULARITIES]
-        if unknown or not granularities:
-            raise ValueError(f"task.granularities={list(granularities)}: choose from {', '.join(GRANULARITIES)}")
-        if granularities[0] not in compared.ranked(compared.baseline):
-            raise ValueError(f"task.compared.only.{compared.baseline}: the baseline must rank {granularities[0]}s")
-        self.scorers = dict(scorers)
-        self.compared = compared
-        if pretraining is not None and (model is None or model.change_encoder is not None):
+        unknown = [name for name in self.granularities if name not in GRANULARITIES]
+        if unknown or not self.granularities:
+            raise ValueError(f"task.granularities={list(self.granularities)}: choose from {', '.join(GRANULARITIES)}")
+        baseline = self.compared.baseline
+        if self.granularities[0] not in self.compared.ranked(baseline):
+            raise ValueError(f"task.compared.only.{baseline}: the baseline must rank {self.granularities[0]}s")
+        self.scorers = dict(self.scorers)
+        if self.pretraining is not None and (self.model is None or self.model.change_encoder is not None):
             raise ValueError("task.pretraining trains the encoder of task.model: set task.model without change_encoder")
-        self.model = model
-        self.pretraining = pretraining
-        self.learnt = dict(learnt or {})
-        self.granularities = tuple(granularities)
-        self.seeds = seeds
-        self.val_share = val_share
-        self.published = published
+        self.learnt = dict(self.learnt or {})
+        self.granularities = tuple(self.granularities)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """Trains, ranks and writes; returns the validation MRR of HMCBL, or else of the learned sum."""
@@ -162,7 +146,7 @@ class LocalizationTask:
         """Ranks the changes of all granularities by all methods."""
         compared = self.compared if self.model is None else self.model.add_to(self.compared)
         hunks = self.scorers[self.compared.baseline]()
-        learned = learnt_methods(self.learnt, corpus, halves.train, hunks, encoders)
+        learned = learnt_methods(self.learnt or {}, corpus, halves.train, hunks, encoders)
         measured: list[MeasuredMethod] = []
         for level in levels:
             methods = learned | make_methods({**self.scorers, **trained_scorers}, compared, corpus, level.granularity)
@@ -171,7 +155,7 @@ class LocalizationTask:
         trained_ids = () if self.model is None else self.model.ids
         measured_ids = {method.method for method in measured}
         by_part = [best_part_id(id_, part) for id_ in trained_ids for part in parts_of("commit")]
-        first = tuple(name for name in (*trained_ids, *by_part, *self.learnt, LINEAR) if name in measured_ids)
+        first = tuple(name for name in (*trained_ids, *by_part, *(self.learnt or {}), LINEAR) if name in measured_ids)
         return LocalizationResult(corpus, levels, tuple(measured), self.compared.baseline, first, epochs)
 
     def _validate(self, corpus: ChangeCorpus, level: Level, seed: int, console: Console) -> float:

@@ -1,6 +1,7 @@
 """A bidirectional LSTM over word vectors, trained with triplets."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,7 @@ class BiLstm(nn.Module):
         return projected
 
 
+@dataclass(eq=False)
 class BiLstmScorer(Scorer):
     """Cosine of the vectors of an LSTM that is trained with the triplet loss.
 
@@ -60,45 +62,24 @@ class BiLstmScorer(Scorer):
     GloVe; neither can be shipped. Here word2vec learns word vectors from the corpus. A triplet is a training query, its
     duplicate, and a random earlier document, drawn again in each epoch.
 
-    Args:
-        words: Learns the word vectors.
-        hidden: Size of a state of the LSTM in each direction.
-        dim: Size of a document's vector.
-        max_words: Maximum number of words of a document's title and description.
-        margin: Distance by which the duplicate should be nearer, in [0, 2] for vectors of length 1.
-        epochs: Passes over the training pairs.
-        lr: Learning rate of Adam.
-        batch_size: Number of triplets in a batch.
-        seed: Seed of the initial weights, the triplets and their order.
-
     Attributes:
         losses_: Mean loss of each epoch.
     """
 
-    def __init__(
-        self,
-        words: Word2Vec,
-        hidden: int = 64,
-        dim: int = 128,
-        max_words: int = 100,
-        margin: float = 0.5,
-        epochs: int = 10,
-        lr: float = 0.001,
-        batch_size: int = 32,
-        seed: int = 0,
-    ) -> None:
-        for name, size in (("hidden", hidden), ("dim", dim), ("max_words", max_words), ("batch_size", batch_size)):
-            if size < 1:
-                raise ValueError(f"bilstm: {name}={size} must be 1 or more")
-        self.words = words
-        self.hidden = hidden
-        self.dim = dim
-        self.max_words = max_words
-        self.margin = margin
-        self.epochs = epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.seed = seed
+    words: Word2Vec  # learns the word vectors
+    hidden: int = 64  # size of a state of the LSTM in each direction
+    dim: int = 128  # size of a document's vector
+    max_words: int = 100  # maximum number of words of a document's title and description
+    margin: float = 0.5  # distance by which the duplicate should be nearer, in [0, 2] for vectors of length 1
+    epochs: int = 10  # passes over the training pairs
+    lr: float = 0.001  # learning rate of Adam
+    batch_size: int = 32  # number of triplets in a batch
+    seed: int = 0  # seed of the initial weights, the triplets and their order
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "dim", "max_words", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"bilstm: {name}={getattr(self, name)} must be 1 or more")
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns word vectors from all documents, and the LSTM from training pairs.

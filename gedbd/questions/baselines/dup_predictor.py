@@ -22,15 +22,10 @@ MAX_CANDIDATES = 200  # best documents by each similarity, from which the weight
 
 
 class CandidateLists(NamedTuple):
-    """The candidates of Q training queries.
+    """The candidates of Q training queries."""
 
-    Attributes:
-        scores: ``(F, Q, C)`` similarities; NaN where a query has fewer than C candidates.
-        relevant: ``(Q, C)`` bool.
-    """
-
-    scores: np.ndarray
-    relevant: np.ndarray
+    scores: np.ndarray  # ``(F, Q, C)`` similarities; NaN where a query has fewer than C candidates
+    relevant: np.ndarray  # ``(Q, C)`` bool
 
     @classmethod
     def padded(cls, scores: list[np.ndarray], relevant: list[np.ndarray]) -> "CandidateLists":
@@ -44,6 +39,7 @@ class CandidateLists(NamedTuple):
         return cls(all_scores, all_relevant)
 
 
+@dataclass(eq=False)
 class DupPredictor(Scorer):
     """DupPredictor (Zhang et al., "Multi-Factor Duplicate Question Detection in Stack Overflow", JCST 2015).
 
@@ -51,37 +47,24 @@ class DupPredictor(Scorer):
     distributions (LDA), and of sets of tags. The weights are learned on training pairs, see ``WeightSearch``. Words are
     not stemmed.
 
-    Args:
-        num_topics: Number of topics.
-        topic_epochs: Number of epochs of the topic model.
-        topic_min_count: Minimum document frequency of a word of the topic model.
-        topic_max_words: Maximum number of words of the topic model.
-        starts: Number of random starts of the search for weights.
-        steps: Number of steps of the grid of weights between 0 and 1.
-        max_queries: Maximum number of training queries for the weights, the latest ones.
-        max_characters: Maximum length of descriptions.
-        seed: Seed of the topic model and of the search.
-
     Attributes:
         weights_: Learned weights by the name of the similarity.
     """
 
-    def __init__(
-        self,
-        num_topics: int = 100,
-        topic_epochs: int = 5,
-        topic_min_count: int = 2,
-        topic_max_words: int = 20_000,
-        starts: int = 10,
-        steps: int = 100,
-        max_queries: int = 500,
-        max_characters: int = MAX_CHARACTERS,
-        seed: int = 0,
-    ) -> None:
-        self.topics = Topics(num_topics, topic_epochs, topic_min_count, topic_max_words, max_characters, seed)
-        self.search = WeightSearch(starts, steps, seed)
-        self.max_queries = max_queries
-        self.max_characters = max_characters
+    num_topics: int = 100  # number of topics
+    topic_epochs: int = 5  # number of epochs of the topic model
+    topic_min_count: int = 2  # minimum document frequency of a word of the topic model
+    topic_max_words: int = 20_000  # maximum number of words of the topic model
+    starts: int = 10  # number of random starts of the search for weights
+    steps: int = 100  # number of steps of the grid of weights between 0 and 1
+    max_queries: int = 500  # maximum number of training queries for the weights, the latest ones
+    max_characters: int = MAX_CHARACTERS  # maximum length of descriptions
+    seed: int = 0  # seed of the topic model and of the search
+
+    def __post_init__(self) -> None:
+        words = (self.topic_min_count, self.topic_max_words, self.max_characters)
+        self.topics = Topics(self.num_topics, self.topic_epochs, *words, self.seed)
+        self.search = WeightSearch(self.starts, self.steps, self.seed)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns words and topics from all documents, then the weights.
@@ -159,27 +142,16 @@ class DupPredictor(Scorer):
         return CandidateLists.padded(scores, relevant)
 
 
+@dataclass(eq=False)
 class Topics:
-    """Topics of titles and descriptions without stop words, by latent Dirichlet allocation (Blei et al., 2003).
+    """Topics of titles and descriptions without stop words, by latent Dirichlet allocation (Blei et al., 2003)."""
 
-    Args:
-        num_topics: Number of topics.
-        epochs: Number of epochs.
-        min_count: Minimum document frequency of a word.
-        max_words: Maximum number of words, the most frequent ones.
-        max_characters: Maximum length of descriptions.
-        seed: Seed of the model.
-    """
-
-    def __init__(
-        self, num_topics: int, epochs: int, min_count: int, max_words: int, max_characters: int, seed: int
-    ) -> None:
-        self.num_topics = num_topics
-        self.epochs = epochs
-        self.min_count = min_count
-        self.max_words = max_words
-        self.max_characters = max_characters
-        self.seed = seed
+    num_topics: int  # number of topics
+    epochs: int  # number of epochs
+    min_count: int  # minimum document frequency of a word
+    max_words: int  # maximum number of words, the most frequent ones
+    max_characters: int  # maximum length of descriptions
+    seed: int  # seed of the model
 
     def fit(self, documents: pd.DataFrame) -> None:
         """Learns topics from N documents."""

@@ -1,5 +1,7 @@
 """Dupe: logistic regression over cosines of the fields of two questions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
@@ -22,17 +24,14 @@ COMPARISONS = (
 )
 
 
+@dataclass(eq=False)
 class TermVectors:
     """Unit TF-IDF vectors of title, body, tags and code, without English stop words (scikit-learn).
 
     Document frequencies are those of the documents' four fields together. Words are not stemmed.
-
-    Args:
-        max_characters: Length that descriptions and code are cut to.
     """
 
-    def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
-        self.max_characters = max_characters
+    max_characters: int = MAX_CHARACTERS  # length that descriptions and code are cut to
 
     def fit(self, documents: pd.DataFrame) -> None:
         """Learns the words of N documents and their document frequencies."""

@@ -30,17 +30,11 @@ MIN_ANCHORS = 5  # in each split
 
 
 class PairDocuments(NamedTuple):
-    """Input of the features: N documents in chronological order.
+    """Input of the features: N documents in chronological order."""
 
-    Attributes:
-        table: The documents.
-        tags: Their tags.
-        titles: ``(N, H)`` vectors of their titles.
-    """
-
-    table: pd.DataFrame
-    tags: Sequence[tuple[str, ...]]
-    titles: np.ndarray
+    table: pd.DataFrame  # the documents
+    tags: Sequence[tuple[str, ...]]  # their tags
+    titles: np.ndarray  # ``(N, H)`` vectors of their titles
 
 
 def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:

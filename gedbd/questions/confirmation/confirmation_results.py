@@ -67,23 +67,14 @@ RESULTS = ("method", "spearman", "spearman_low", "spearman_high", "rmse", "rmse_
 
 @dataclass(frozen=True)
 class ConfirmationResult:
-    """The results of a run.
+    """The results of a run."""
 
-    Attributes:
-        corpus: The documents.
-        data: The anchors.
-        predictions: By method id.
-        table: Metrics of each method, the best on validation first, see ``compare_methods``.
-        network: Methods with the tag network against those without, see ``compare_network``.
-        pending: Test anchors, the longest predicted time first, see ``pending_list``.
-    """
-
-    corpus: Corpus
-    data: AnchorData
-    predictions: Mapping[str, Prediction]
-    table: pd.DataFrame
-    network: pd.DataFrame
-    pending: pd.DataFrame
+    corpus: Corpus  # the documents
+    data: AnchorData  # the anchors
+    predictions: Mapping[str, Prediction]  # by method id
+    table: pd.DataFrame  # metrics of each method, the best on validation first, see ``compare_methods``
+    network: pd.DataFrame  # methods with the tag network against those without, see ``compare_network``
+    pending: pd.DataFrame  # test anchors, the longest predicted time first, see ``pending_list``
 
     @property
     def best(self) -> str:

@@ -1,6 +1,7 @@
 """Predicts when duplicates are confirmed: fits all methods on the same anchors and compares them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,18 +22,12 @@ from gedbd.retrieval.scorers.dense_scorer import TagVectors
 from gedbd.sampling.splits import split_corpus
 
 
+@dataclass(eq=False)
 class ConfirmationTask:
     """Regression of the time until a duplicate is confirmed, see ``gedbd.experiments.training_task.Task``.
 
     It trains no encoder and keeps no checkpoint: an interrupted run starts again, with the cached vectors of
     its texts.
-
-    Args:
-        methods: Methods by id; one of them is ``median``, with which the others are compared.
-        only_known: Leave out training anchors whose link was made after the next split begins.
-        min_minutes: Shorter times count as this long.
-        fields: Columns of categories that the asker fills in, see ``question_features``.
-        published: Write the paper's table beside the measured numbers.
 
     Raises:
         ValueError: If there is no method ``median``.
@@ -40,21 +35,18 @@ class ConfirmationTask:
 
     reads: ClassVar[frozenset[str]] = frozenset({"split", "encoder", "backend", "tags"})
 
-    def __init__(
-        self,
-        methods: Mapping[str, RegressionMethod],
-        only_known: bool = True,
-        min_minutes: float = 1.0,
-        fields: Sequence[str] = (),
-        published: bool = False,
-    ) -> None:
-        if MEDIAN not in methods:
+    # methods by id; one of them is ``median``, with which the others are compared
+    methods: Mapping[str, RegressionMethod]
+    only_known: bool = True  # leave out training anchors whose link was made after the next split begins
+    min_minutes: float = 1.0  # shorter times count as this long
+    fields: Sequence[str] = ()  # columns of categories that the asker fills in, see ``question_features``
+    published: bool = False  # write the paper's table beside the measured numbers
+
+    def __post_init__(self) -> None:
+        if MEDIAN not in self.methods:
             raise ValueError(f"task.methods has no {MEDIAN}, with which the others are compared: add it")
-        self.methods = dict(methods)
-        self.only_known = only_known
-        self.min_minutes = min_minutes
-        self.fields = tuple(fields)
-        self.published = published
+        self.methods = dict(self.methods)
+        self.fields = tuple(self.fields)
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
         """Compares the methods; returns the best Spearman's rho on validation."""

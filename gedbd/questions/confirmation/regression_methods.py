@@ -77,23 +77,15 @@ def interval_of(residuals: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class AnchorData:
-    """Anchors, their splits and features.
+    """Anchors, their splits and features."""
 
-    Attributes:
-        anchors: The table of ``find_anchors``.
-        train: ``(A,)`` bool: anchors that training may learn from.
-        val: ``(A,)`` bool: anchors of the validation split.
-        refit: ``(A,)`` bool: anchors of both that were confirmed before the test split begins.
-        test: ``(A,)`` bool: anchors of the test split.
-        features: Tables of ``A`` rows by feature set: ``question``, ``pair``; vectors of the anchor, then of its
-            master: ``text`` and, if there are tags, ``network``.
-    """
-
-    anchors: pd.DataFrame
-    train: np.ndarray
-    val: np.ndarray
-    refit: np.ndarray
-    test: np.ndarray
+    anchors: pd.DataFrame  # the table of ``find_anchors``
+    train: np.ndarray  # ``(A,)`` bool: anchors that training may learn from
+    val: np.ndarray  # ``(A,)`` bool: anchors of the validation split
+    refit: np.ndarray  # ``(A,)`` bool: anchors of both that were confirmed before the test split begins
+    test: np.ndarray  # ``(A,)`` bool: anchors of the test split
+    # tables of ``A`` rows by feature set: ``question``, ``pair``; vectors of the anchor, then of its master: ``text``
+    # and, if there are tags, ``network``
     features: Mapping[str, pd.DataFrame]
 
     @property
@@ -119,18 +111,14 @@ class AnchorData:
 class RegressionMethod:
     """A model and the feature sets that it reads.
 
-    Args:
-        model: The model.
-        features: Feature sets, see ``AnchorData``; empty for a model that reads none.
-        refit: Before predicting the test split, fit again on training and validation anchors that were confirmed by
-            then. The paper's models are not refitted: they may stop early by validation.
-
     Raises:
         ValueError: If a feature set is unknown.
     """
 
-    model: Regressor
-    features: tuple[str, ...] = ()
+    model: Regressor  # the model
+    features: tuple[str, ...] = ()  # feature sets, see ``AnchorData``; empty for a model that reads none
+    # before predicting the test split, fit again on training and validation anchors that were confirmed by then. The
+    # paper's models are not refitted: they may stop early by validation
     refit: bool = False
 
     def __post_init__(self) -> None:
@@ -157,14 +145,8 @@ class RegressionMethod:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted log10 hours of one method.
+    """Predicted log10 hours of one method."""
 
-    Attributes:
-        val: ``(V,)`` of the validation anchors.
-        test: ``(T,)`` of the test anchors, after a refit if the method has one.
-        importance: See ``permutation_importance``; None for vectors.
-    """
-
-    val: np.ndarray
-    test: np.ndarray
-    importance: pd.DataFrame | None = None
+    val: np.ndarray  # ``(V,)`` of the validation anchors
+    test: np.ndarray  # ``(T,)`` of the test anchors, after a refit if the method has one
+    importance: pd.DataFrame | None = None  # see ``permutation_importance``; None for vectors

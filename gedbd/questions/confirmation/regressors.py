@@ -3,6 +3,7 @@
 import copy
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -141,42 +142,29 @@ class RankRidge(LibraryModel):
         super().fit(train, val)
 
 
+@dataclass(eq=False)
 class GradientBoosting:
-    """The mean of scikit-learn's histogram gradient boosting models with different seeds.
+    """The mean of scikit-learn's histogram gradient boosting models with different seeds."""
 
-    Args:
-        trees: Number of trees of each model.
-        lr: Learning rate.
-        max_leaves: Maximum number of leaves of a tree.
-        min_samples_leaf: Minimum number of rows of a leaf.
-        max_features: Fraction of the features to sample for a split.
-        l2: L2 regularisation.
-        repeats: Number of models.
-        seed: Seed of the first model.
-    """
+    trees: int = 250  # number of trees of each model
+    lr: float = 0.04  # learning rate
+    max_leaves: int = 4  # maximum number of leaves of a tree
+    min_samples_leaf: int = 20  # minimum number of rows of a leaf
+    max_features: float = 0.5  # fraction of the features to sample for a split
+    l2: float = 1.0  # L2 regularisation
+    repeats: int = 5  # number of models
+    seed: int = 0  # seed of the first model
 
-    def __init__(
-        self,
-        trees: int = 250,
-        lr: float = 0.04,
-        max_leaves: int = 4,
-        min_samples_leaf: int = 20,
-        max_features: float = 0.5,
-        l2: float = 1.0,
-        repeats: int = 5,
-        seed: int = 0,
-    ) -> None:
+    def __post_init__(self) -> None:
         self.options = {
-            "max_iter": trees,
-            "learning_rate": lr,
-            "max_leaf_nodes": max_leaves,
-            "min_samples_leaf": min_samples_leaf,
-            "max_features": max_features,
-            "l2_regularization": l2,
+            "max_iter": self.trees,
+            "learning_rate": self.lr,
+            "max_leaf_nodes": self.max_leaves,
+            "min_samples_leaf": self.min_samples_leaf,
+            "max_features": self.max_features,
+            "l2_regularization": self.l2,
             "early_stopping": False,
         }
-        self.repeats = repeats
-        self.seed = seed
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples."""
@@ -248,33 +236,20 @@ def _layers(sizes: list[int]) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
+@dataclass(eq=False)
 class Mlp:
-    """Trains ``PairNetwork`` with the L1 loss and Adam; keeps the weights of the epoch with the best validation loss.
+    """Trains ``PairNetwork`` by the L1 loss and Adam; keeps the weights of the epoch with the best validation loss."""
 
-    Args:
-        hidden: Sizes of the layers over each question; 256 and 64 in the paper, with the tag network 512 and 64.
-        batch_size: Batch size; 64 in the paper.
-        lr: Learning rate; 2e-5 in the paper.
-        max_epochs: Maximum number of epochs; the paper gives none.
-        patience: Epochs without a better validation loss before training stops.
-        seed: Seed of the initial weights and the batches.
-    """
+    # sizes of the layers over each question; 256 and 64 in the paper, with the tag network 512 and 64
+    hidden: list[int]
+    batch_size: int = 64  # batch size; 64 in the paper
+    lr: float = 2e-5  # learning rate; 2e-5 in the paper
+    max_epochs: int = 500  # maximum number of epochs; the paper gives none
+    patience: int = 20  # epochs without a better validation loss before training stops
+    seed: int = 0  # seed of the initial weights and the batches
 
-    def __init__(
-        self,
-        hidden: list[int],
-        batch_size: int = 64,
-        lr: float = 2e-5,
-        max_epochs: int = 500,
-        patience: int = 20,
-        seed: int = 0,
-    ) -> None:
-        self.hidden = list(hidden)
-        self.batch_size = batch_size
-        self.lr = lr
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.seed = seed
+    def __post_init__(self) -> None:
+        self.hidden = list(self.hidden)
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples; the best epoch is ``best_epoch_``."""

@@ -127,39 +127,28 @@ class _Rows:
 
 @dataclass(frozen=True)
 class Posts:
-    """The questions of a site.
+    """The questions of a site."""
 
-    Attributes:
-        questions: Texts ``id``, ``title``, ``description`` and ``code`` (see ``BodyText``), ``created_at``, ``labels``
-            (tags separated by ``;``) and ``closed_at``; ``answered`` (bool) and ``answered_at`` (of the first answer,
-            UTC, ``NaT`` if unknown). Indexed by row of the file, counted from 1.
-        fields: Which of ``FIELDS`` any question has.
-        warnings: Dropped and missing content, with counts.
-    """
-
+    # texts ``id``, ``title``, ``description`` and ``code`` (see ``BodyText``), ``created_at``, ``labels`` (tags
+    # separated by ``;``) and ``closed_at``; ``answered`` (bool) and ``answered_at`` (of the first answer, UTC, ``NaT``
+    # if unknown). Indexed by row of the file, counted from 1
     questions: pd.DataFrame
-    fields: frozenset[str]
-    warnings: tuple[str, ...]
+    fields: frozenset[str]  # which of ``FIELDS`` any question has
+    warnings: tuple[str, ...]  # dropped and missing content, with counts
 
 
 @dataclass
 class _Collected:
-    """Content of the rows read so far.
+    """Content of the rows read so far."""
 
-    Attributes:
-        texts: A list for each of ``TEXTS``.
-        rows: Row of each question.
-        counted: Whether each question has an answer by AnswerCount or AcceptedAnswerId.
-        num_answers: Number of answer rows by id of the question.
-        first_answers: Date of the first answer by id of the question.
-        counts: Counts for warnings, and of questions with each of ``FIELDS``.
-    """
-
+    # a list for each of ``TEXTS``
     texts: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in TEXTS})
-    rows: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)  # row of each question
+    # whether each question has an answer by AnswerCount or AcceptedAnswerId
     counted: list[bool] = field(default_factory=list)
-    num_answers: Counter[str] = field(default_factory=Counter)
-    first_answers: dict[str, str] = field(default_factory=dict)
+    num_answers: Counter[str] = field(default_factory=Counter)  # number of answer rows by id of the question
+    first_answers: dict[str, str] = field(default_factory=dict)  # date of the first answer by id of the question
+    # counts for warnings, and of questions with each of ``FIELDS``
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -252,17 +241,11 @@ def _post_warnings(collected: _Collected, fields: frozenset[str]) -> list[str]:
 
 
 class BodyText(NamedTuple):
-    """The text of a body.
+    """The text of a body."""
 
-    Attributes:
-        text: A line for each paragraph, list item or other block, with inline code, and optionally code blocks.
-        code: The code blocks.
-        had_mark: Whether a notice "Possible Duplicate" was removed.
-    """
-
-    text: str
-    code: str
-    had_mark: bool
+    text: str  # a line for each paragraph, list item or other block, with inline code, and optionally code blocks
+    code: str  # the code blocks
+    had_mark: bool  # whether a notice "Possible Duplicate" was removed
 
 
 def body_text(html: str, code_blocks: bool = False) -> BodyText:

@@ -1,7 +1,7 @@
 """The learned ranker of reports as a scorer, with or without a second stage that reads pairs of reports together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -63,22 +63,20 @@ class ReportPairScorer(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class SecondStage:
     """Orders candidates by a ranker that reads the scores of a cross-encoder or a language model as further features.
 
     A first ranker chooses the candidates to score; others get NaN. In training, neither the first ranker that orders
     the candidates of a query nor the cross-encoder that scores them has learned from its group.
-
-    Args:
-        scorers: Their scores are the features.
-        options: How the rankers are trained; the first ones use one seed, whatever ``num_seeds`` is.
     """
 
-    def __init__(self, scorers: Sequence[ReportPairScorer], options: RankerOptions) -> None:
-        self.scorers = scorers
-        self.options = options
+    scorers: Sequence[ReportPairScorer]  # their scores are the features
+    options: RankerOptions  # how the rankers are trained; the first ones use one seed, whatever ``num_seeds`` is
+
+    def __post_init__(self) -> None:
         # The features of each scorer: the score, and its distance to the best one.
-        self.names = tuple(f"{scorer.name}{kind}" for scorer in scorers for kind in ("", BEHIND))
+        self.names = tuple(f"{scorer.name}{kind}" for scorer in self.scorers for kind in ("", BEHIND))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Scorers that count words: TF-IDF and BM25."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -49,22 +50,19 @@ class TfIdf(Scorer):
         return np.asarray((self.queries_[rows] @ self.documents_.T).toarray())
 
 
+@dataclass(eq=False)
 class Bm25(Scorer):
-    """BM25 as Lucene scores it, without English stop words.
+    """BM25 as Lucene scores it, without English stop words."""
 
-    Args:
-        field: ``text`` for title and description, ``title`` for the title alone.
-        max_characters: Length that descriptions are cut to.
-        square_root: Return the root of the score. It compresses the scores of long queries, which would dominate a sum
-            with other scores.
-    """
+    field: str = "text"  # ``text`` for title and description, ``title`` for the title alone
+    max_characters: int = MAX_CHARACTERS  # length that descriptions are cut to
+    # return the root of the score. It compresses the scores of long queries, which would dominate a sum with other
+    # scores
+    square_root: bool = False
 
-    def __init__(self, field: str = "text", max_characters: int = MAX_CHARACTERS, square_root: bool = False) -> None:
-        if field not in ("text", "title"):
-            raise ValueError(f"BM25's field={field} is unknown: choose text or title")
-        self.field = field
-        self.max_characters = max_characters
-        self.square_root = square_root
+    def __post_init__(self) -> None:
+        if self.field not in ("text", "title"):
+            raise ValueError(f"BM25's field={self.field} is unknown: choose text or title")
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Indexes all documents. Document frequencies are those of all documents: they are text without labels."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -54,36 +55,25 @@ def cosines(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return scores
 
 
+@dataclass(eq=False)
 class DenseScorer(VectorScorer):
-    """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given.
-
-    Args:
-        encoder: The untrained encoder.
-        text: How reports become texts.
-        cache_dir: Folder of cached vectors.
-        checkpoint: Trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used.
-        val_checkpoint: Weights that have not learned from the validation split, if those of ``checkpoint`` have; only a
-            ranker that learns from validation queries reads their vectors. None if they are the same.
-        backend: What runs the encoder, by default PyTorch.
-    """
+    """Cosine of an encoder's pooled vectors; of its projected vectors where trained weights are given."""
 
     on_training_grid = True  # training evaluates its encoder by the same cosines
 
-    def __init__(
-        self,
-        encoder: LoadedEncoder,
-        text: Text,
-        cache_dir: str,
-        checkpoint: str | Path | None = None,
-        val_checkpoint: str | Path | None = None,
-        backend: Backend | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.encoder.cache_dir = cache_dir
-        self.encoder.backend = backend or encoder.backend
-        self.text = text
-        self.checkpoint = checkpoint
-        self.val_checkpoint = val_checkpoint
+    encoder: LoadedEncoder  # the untrained encoder
+    text: Text  # how reports become texts
+    cache_dir: str  # folder of cached vectors
+    # trained weights, ``checkpoints/best.ckpt`` of a run. Its graph branch is not used
+    checkpoint: str | Path | None = None
+    # weights that have not learned from the validation split, if those of ``checkpoint`` have; only a ranker that
+    # learns from validation queries reads their vectors. None if they are the same
+    val_checkpoint: str | Path | None = None
+    backend: Backend | None = None  # what runs the encoder, by default PyTorch
+
+    def __post_init__(self) -> None:
+        self.encoder.cache_dir = self.cache_dir
+        self.encoder.backend = self.backend or self.encoder.backend
 
     def vectors_to_learn_from(self, documents: pd.DataFrame) -> dict[str, np.ndarray]:
         """Vectors of documents by encoders that have not learned from a split, by that split; call it before ``fit``.

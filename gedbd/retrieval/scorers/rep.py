@@ -6,6 +6,8 @@ of a report. The paper's closeness of priorities and versions, 1 / (1 + |differe
 trackers they are names; BM25F's inner parameters keep the values that the paper starts from.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, diags_array
@@ -24,19 +26,15 @@ K1 = 2.0  # the larger it is, the later repeated terms saturate
 INITIAL_WEIGHTS = {"words": 0.9, "word_pairs": 0.2, "product": 2.0, "component": 0.0, "priority": 0.0, "version": 0.0}
 
 
+@dataclass(eq=False)
 class Bm25F(Scorer):
     """BM25F of title and description for long queries: sum over shared terms of IDF * TF / (k1 + TF).
 
     TF is the sum over both fields of weight * count / (1 - b + b * length / average length).
-
-    Args:
-        ngram: 1 for words, 2 for pairs of neighbouring words.
-        max_characters: Length that descriptions are cut to.
     """
 
-    def __init__(self, ngram: int = 1, max_characters: int = MAX_CHARACTERS) -> None:
-        self.ngram = ngram
-        self.max_characters = max_characters
+    ngram: int = 1  # 1 for words, 2 for pairs of neighbouring words
+    max_characters: int = MAX_CHARACTERS  # length that descriptions are cut to
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Counts terms. Document frequencies are those of all reports: they are text without labels."""
@@ -65,6 +63,7 @@ class Bm25F(Scorer):
         return np.asarray((self.terms_[rows] @ self.impact_).toarray(), dtype=np.float32)
 
 
+@dataclass(eq=False)
 class Rep(Scorer):
     """REP with weights learned by RankNet.
 
@@ -72,20 +71,16 @@ class Rep(Scorer):
     descent on log(1 + exp(rep(irrelevant) - rep(relevant))) starts from the paper's weights.
     """
 
-    def __init__(
-        self,
-        max_characters: int = MAX_CHARACTERS,
-        irrelevant: int = 30,
-        lr: float = 0.001,
-        epochs: int = 24,
-        seed: int = 0,
-    ) -> None:
-        self.irrelevant = irrelevant
-        self.lr = lr
-        self.epochs = epochs
-        self.seed = seed
-        self.features: dict[str, Scorer] = {"words": Bm25F(1, max_characters), "word_pairs": Bm25F(2, max_characters)}
-        self.features |= {name: FieldAgreement(name) for name in list(INITIAL_WEIGHTS)[2:]}
+    max_characters: int = MAX_CHARACTERS
+    irrelevant: int = 30
+    lr: float = 0.001
+    epochs: int = 24
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        lexical = {"words": Bm25F(1, self.max_characters), "word_pairs": Bm25F(2, self.max_characters)}
+        agreement = {name: FieldAgreement(name) for name in list(INITIAL_WEIGHTS)[2:]}
+        self.features: dict[str, Scorer] = {**lexical, **agreement}
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Fits BM25F, then learns the weights."""

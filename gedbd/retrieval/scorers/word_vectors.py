@@ -219,16 +219,13 @@ class Doc2Vec(GensimModel):
     gensim draws the start of an inference from a hash that differs between processes, so the inference here starts from
     a vector that the seed fixes, the same for all texts. With 100 dimensions, PV-DBOW reads 770,000 words a second in
     training and 530,000 in inference: 20 epochs over 366,000 questions of 80 words take about 13 and 19 minutes.
-
-    Args:
-        distributed_memory: Predict a word from its neighbours in the window and the document (PV-DM) instead of from
-            the document alone (PV-DBOW).
-        epochs: Passes over the corpus, and steps of each inference, which reads 10,000 words of a text at most.
     """
 
     name: ClassVar[str] = "doc2vec"
+    # predict a word from its neighbours in the window and the document (PV-DM) instead of from the document alone
+    # (PV-DBOW)
     distributed_memory: bool = False
-    epochs: int = 20
+    epochs: int = 20  # passes over the corpus, and steps of each inference, which reads 10,000 words of a text at most
 
     def training_texts(self, titles: list[str], bodies: list[str]) -> list[str]:
         """Whole documents."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,12 @@ TIME_COLUMNS = {"resolved": "resolved_at", "day": "created_at"}
 StoredLinks = Sequence[tuple[str, str, str]]
 
 
+@dataclass(eq=False)
 class InMemoryIndex:
     """Ids, features and groups of reports, in the order in which they were added: row i is the i-th of them.
 
     An index never changes, so that searches need no lock: ``latest`` returns a new one with the changes of the file. It
     equals the index that would be read from the whole file, so that answers do not depend on earlier contents.
-
-    Args:
-        store: The features of N reports.
-        encoder: Computes the features of other reports.
-        ids: Issue id of each report.
-        groups: The duplicate groups of all reports.
 
     Attributes:
         row_of: The row of each id.
@@ -51,12 +47,13 @@ class InMemoryIndex:
         unclear: Ids of reports whose date of resolution cannot be used.
     """
 
-    def __init__(self, store: FeatureStore, encoder: FeatureEncoder, ids: list[str], groups: KnownGroups) -> None:
-        self.store = store
-        self.encoder = encoder
-        self.groups = groups
-        self.ids = ids
-        self.row_of = {issue_id: row for row, issue_id in enumerate(ids)}
+    store: FeatureStore  # the features of N reports
+    encoder: FeatureEncoder  # computes the features of other reports
+    ids: list[str]  # issue id of each report
+    groups: KnownGroups  # the duplicate groups of all reports
+
+    def __post_init__(self) -> None:
+        self.row_of = {issue_id: row for row, issue_id in enumerate(self.ids)}
         self.keys = np.empty(0, dtype=np.int64)
         self.change = 0
         self.num_changed = 0
