@@ -244,10 +244,6 @@ class RetrievalDataModule(pl.LightningDataModule):
         _, processes = process_of(self)
         return np.pad(rows, (0, -len(rows) % processes), mode="edge").reshape(-1, processes)
 
-    def score_pairs_of(self, reports: Embedded, part: str, loss: PairLoss) -> ScoredPairs:
-        """Scores the pairs of a split by the vectors of their reports."""
-        return score_pairs(reports, self.pairs_of(part), self.group, loss)
-
     def ranker_metrics(self, reports: Embedded) -> dict[str, float]:
         """Metrics of a ranker over the text vectors on the validation queries, see ``RankerOnTop``."""
         if self.on_top is None:
@@ -324,7 +320,7 @@ class RetrievalModule(pl.LightningModule, Generic[DataT]):
 
     def score(self, reports: Embedded, part: str) -> ScoredPairs:
         """The scored pairs of a split and their loss."""
-        return self.data.score_pairs_of(reports, part, self.pair_loss)
+        return score_pairs(reports, self.data.pairs_of(part), self.data.group, self.pair_loss)
 
     def threshold_grid(self, scored: ScoredPairs) -> np.ndarray:
         """The thresholds to choose from."""

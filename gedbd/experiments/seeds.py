@@ -110,13 +110,6 @@ def summarise_seeds(folder: Path, console: Console) -> pd.DataFrame:
 
 def mean_and_half(values: pd.Series) -> str:
     """Mean and half its 95% interval by Student's t, for reading; a single value has no interval."""
-    mean, low, high = seed_interval(values.to_numpy())
-    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ± {(high - low) / 2:.3f}"
-
-
-def seed_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean and the ends of its 95% interval by Student's t; the ends are nan for a single value."""
-    if len(values) < 2:
-        return float(values.mean()), float("nan"), float("nan")
-    half_width = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half_width), float(values.mean() + half_width)
+    mean = values.to_numpy().mean()
+    half_width = t.ppf(0.975, len(values) - 1) * values.to_numpy().std(ddof=1) / np.sqrt(len(values))
+    return f"{mean:.3f}" if np.isnan(half_width) else f"{mean:.3f} ± {half_width:.3f}"

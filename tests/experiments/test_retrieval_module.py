@@ -13,6 +13,7 @@ from gedbd.experiments.retrieval_module import (
     ScoredPairs,
     distinct,
     positions_among,
+    score_pairs,
 )
 from gedbd.losses import CosineEmbeddingLoss, loss_of_pairs
 from gedbd.retrieval.ranking_tasks import EarlierReports
@@ -34,7 +35,7 @@ def reports() -> Embedded:
 
 
 def test_pairs_of_a_part_are_scored_by_hand(reports):
-    scored = data(np.array([0, 1, 0])).score_pairs_of(reports, "val", partial(loss_of_pairs, CosineEmbeddingLoss(0.5)))
+    scored = score_pairs(reports, PAIRS[:2], np.array([0, 1, 0]), partial(loss_of_pairs, CosineEmbeddingLoss(0.5)))
     np.testing.assert_allclose(scored.table["score"], [1.0, 0.6], atol=1e-6)
     assert scored.loss.item() == pytest.approx((0.0 + 0.1) / 2, abs=1e-6)
     assert 0.6 < scored.best_threshold() <= 1

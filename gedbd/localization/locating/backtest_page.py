@@ -16,7 +16,7 @@ from gedbd.evaluation.figures import DUPLICATE, GREY, OTHER, draw_band, finish_f
 from gedbd.evaluation.result_tables import right_and_wrong
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import save_run
-from gedbd.experiments.run_results import mark_finished
+from gedbd.experiments.run_results import mark_finished, with_intervals
 from gedbd.io.command_output import print_table, record
 from gedbd.io.console import print_line, print_next_step, print_path
 from gedbd.io.files import write_text
@@ -100,10 +100,8 @@ def run_locate_backtest(cfg: DictConfig, folder: Path, options: Sequence[str], c
     Returns the hit rate of files, or of commits if no report is tested for files.
     """
     corpus = read_changes(cfg)
-    for warning in corpus.warnings:
-        print_line(console, f"{corpus.name}: {warning}")
     ranked, counts = (corpus, ()) if cfg.merges else without_merges(corpus)
-    for warning in counts:
+    for warning in (*corpus.warnings, *counts):
         print_line(console, f"{corpus.name}: {warning}")
     backtest = run_replay(ranked, cfg.target, cfg.min_reports, cfg.max_replayed, cfg.max_learnt, cfg.seed)
     for warning in backtest.warnings:
@@ -239,7 +237,5 @@ def _print_metrics(console: Console, metrics: pd.DataFrame, what: str) -> None:
 
 def _readable(metrics: pd.DataFrame) -> pd.DataFrame:
     """Metrics with the interval of hit@10 alone, so that a row fits 80 columns."""
-    from gedbd.experiments.run_results import with_intervals
-
     left_out = [name for name in metrics if str(name).endswith(("_low", "_high")) and f"hit@{TOP}" not in str(name)]
     return with_intervals(metrics.drop(columns=left_out), 3)

@@ -209,13 +209,8 @@ def last_changes(history: ChangeHistory, before: int) -> Candidates:
     num_rows = history.index.num_rows(before)
     last = np.zeros(history.index.num_paths(num_rows), dtype=np.int64)
     last[history.table.row_path[:num_rows]] = history.table.row_commit[:num_rows]  # of several rows the last one counts
-    exists = existing_sources(history, before)
+    exists = existing_paths(history, np.flatnonzero(history.index.is_source), before)
     return exists, last[exists]
-
-
-def existing_sources(history: ChangeHistory, before: int) -> np.ndarray:
-    """The source files that exist after the first commits, ascending paths."""
-    return existing_paths(history, np.flatnonzero(history.index.is_source), before)
 
 
 def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
@@ -226,7 +221,7 @@ def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
     report = report._replace(names=tuple(name for name in report.names if name.weight == 1))
-    exists = existing_sources(history, before)
+    exists = existing_paths(history, np.flatnonzero(history.index.is_source), before)
     named = named_paths(history.index, report, history.index.num_paths(history.index.num_rows(before)))
     return any(bool((scores[exists] > 0).any()) for scores in named.values())
 

@@ -210,14 +210,12 @@ def _find_git_folder(path: Path) -> Path:
 
 def decode(content: bytes) -> tuple[str, bool]:
     """Decode UTF-8, or else Windows-1252 or Latin-1; also return whether it is valid UTF-8."""
-    try:
-        return content.decode("utf-8"), True
-    except UnicodeDecodeError:
-        pass
-    try:
-        return content.decode("cp1252"), False
-    except UnicodeDecodeError:
-        return content.decode("latin-1"), False
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return content.decode(encoding), encoding == "utf-8"
+        except UnicodeDecodeError:
+            continue
+    return content.decode("latin-1"), False
 
 
 def decode_message(content: bytes, encoding: str) -> tuple[str, bool]:

@@ -395,9 +395,7 @@ class LocalizationDataModule(pl.LightningDataModule):
         """Batches of validation pairs."""
         return self._load(self.val_pairs, None)
 
-    def test_dataloader(self) -> DataLoader[PairBatch]:
-        """The batches of validation."""
-        return self.val_dataloader()
+    test_dataloader = val_dataloader
 
     def _load(self, pairs: InducingPairs, seed: int | None) -> DataLoader[PairBatch]:
         keys = PairKeys(len(pairs), self.batch_size, seed, *process_of(self))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -37,28 +37,21 @@ class InMemoryIndex:
 
     An index never changes, so that searches need no lock: ``latest`` returns a new one with the changes of the file. It
     equals the index that would be read from the whole file, so that answers do not depend on earlier contents.
-
-    Attributes:
-        row_of: The row of each id.
-        keys: ``(N,)`` the keys of the reports in the file, ascending.
-        change: The number of the last change of the file that the index includes.
-        num_changed: How many reports were added, replaced or deleted since all were read.
-        undated: Ids of reports whose date cannot be used, see ``usable_days``.
-        unclear: Ids of reports whose date of resolution cannot be used.
     """
 
     store: FeatureStore  # the features of N reports
     encoder: FeatureEncoder  # computes the features of other reports
     ids: list[str]  # issue id of each report
     groups: KnownGroups  # the duplicate groups of all reports
+    # ``(N,)`` the keys of the reports in the file, ascending
+    keys: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    change: int = 0  # the number of the last change of the file that the index includes
+    undated: list[str] = field(default_factory=list)  # ids of reports whose date cannot be used, see ``usable_days``
+    unclear: list[str] = field(default_factory=list)  # ids of reports whose date of resolution cannot be used
+    num_changed: int = 0  # how many reports were added, replaced or deleted since all were read
 
     def __post_init__(self) -> None:
         self.row_of = {issue_id: row for row, issue_id in enumerate(self.ids)}
-        self.keys = np.empty(0, dtype=np.int64)
-        self.change = 0
-        self.num_changed = 0
-        self.undated: list[str] = []
-        self.unclear: list[str] = []
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -77,12 +70,11 @@ class InMemoryIndex:
             dim = file.dim()
             num_terms = file.num_terms()
         encoder = FeatureEncoder(Vocabulary())
-        index = cls(FeatureStore(dim), encoder, [row.issue_id for row in rows], KnownGroups.of(np.arange(0)))
+        no_groups = KnownGroups.of(np.arange(0))
+        state = (keys, change, *unusable_dates(rows))
+        index = cls(FeatureStore(dim), encoder, [row.issue_id for row in rows], no_groups, *state)
         index.store.add(features_of(rows, encoder, dim, num_terms, file.path))
         index.groups = find_known_groups(links, index.row_of)
-        index.keys = keys
-        index.change = change
-        index.undated, index.unclear = unusable_dates(rows)
         return index
 
     @classmethod
@@ -91,12 +83,8 @@ class InMemoryIndex:
         encoder = FeatureEncoder(Vocabulary())
         encoder.categories = dict(zip(FIELDS, map(CategoryEncoder, facts["values"]), strict=True))
         store = FeatureStore.of_arrays(arrays, facts["means"])
-        index = cls(store, encoder, arrays["ids"].tolist(), KnownGroups.of(arrays["group"]))
-        index.keys = arrays["keys"]
-        index.change = int(facts["change"])
-        index.undated = facts["undated"]
-        index.unclear = facts["unclear"]
-        return index
+        state = (arrays["keys"], int(facts["change"]), facts["undated"], facts["unclear"])
+        return cls(store, encoder, arrays["ids"].tolist(), KnownGroups.of(arrays["group"]), *state)
 
     def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Returns an index that ``of`` has read as arrays and as JSON values.
