@@ -64,11 +64,7 @@ ReadArguments = Callable[[list[str]], list[str]]
 def options_for_hydra(
     config_name: str, arguments: Sequence[str], read_arguments: ReadArguments = list, value_flags: Sequence[str] = ()
 ) -> list[str]:
-    """Turns the words of a command line into options for Hydra.
-
-    Raises:
-        ValueError: If a word is refused.
-    """
+    """Turns the words of a command line into options for Hydra; raises ValueError if a word is refused."""
     names = option_words(config_name)
     words = flag_values(arguments, value_flags)  # --line 3 becomes line=3
     words = gnu_options(words, names)  # --top-k=5 becomes top_k=5, and --json becomes json=true

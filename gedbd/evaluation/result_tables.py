@@ -168,14 +168,8 @@ def verdict_on_queries(part: str, rankings: Mapping[str, Ranking], group: np.nda
 
 def _against(reference: str, comparison: Comparison) -> str:
     difference = f"{comparison.difference:+.3f} [{comparison.low:+.3f}, {comparison.high:+.3f}]"
-    return f"; {display_name(reference)} {comparison.second:.3f}: {conclude(comparison)}, {difference}"
-
-
-def conclude(comparison: Comparison) -> str:
-    """``better`` or ``worse`` if the interval of the difference is above or below 0, else ``not significant``."""
-    if comparison.low > 0:
-        return "better"
-    return "worse" if comparison.high < 0 else "not significant"
+    verdict = "better" if comparison.low > 0 else "worse" if comparison.high < 0 else "not significant"
+    return f"; {display_name(reference)} {comparison.second:.3f}: {verdict}, {difference}"
 
 
 def _with_interval(row: Any, metric: str) -> str:

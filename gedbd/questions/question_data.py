@@ -160,7 +160,7 @@ class QuestionDataset(Dataset[QuestionBatch]):
         return QuestionBatch(rows, self.features[rows], self.group[rows], triplets)
 
 
-class TripletBatchSampler(BatchSampler):
+class TripletBatchSampler(BatchSampler[BatchIndices]):
     """Duplicate pairs in random order, ``batch_size`` at a time, each with a non-duplicate of its anchor.
 
     The processes share each batch; if the last batch is short, it repeats pairs of the first.

@@ -15,11 +15,7 @@ CHOICES = ("buckets", "mined", "in_batch")
 
 @dataclass(frozen=True)
 class Negatives:
-    """How non-duplicates are chosen for training.
-
-    Raises:
-        ValueError: If an option is invalid.
-    """
+    """How non-duplicates are chosen for training; raises ValueError if an option is invalid."""
 
     # ``buckets`` as published, the same in every epoch; ``mined`` nearest non-duplicates by the current vectors, chosen
     # in each epoch; ``in_batch`` those of the other pairs of the batch alone

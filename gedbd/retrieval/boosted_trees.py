@@ -140,11 +140,7 @@ class BoostedTrees:
 
     @classmethod
     def from_text(cls, text: str) -> "BoostedTrees":
-        """Reads the trees that ``to_text`` wrote.
-
-        Raises:
-            ValueError: If the text is damaged; names the line or tree.
-        """
+        """Reads what ``to_text`` wrote; raises ValueError, naming the line or tree, if the text is damaged."""
         contents = []
         for number, line in enumerate(text.splitlines() or [""], start=1):
             try:

@@ -185,11 +185,7 @@ def ranker_text(content: Mapping[str, object]) -> str:
 
 
 def read_ranker(text: str, name: str, build: Callable[[dict[str, Any]], Ranker]) -> Ranker:
-    """Builds the ranker that ``ranker_text`` wrote.
-
-    Raises:
-        ValueError: If the text is damaged or of another version.
-    """
+    """Builds the ranker that ``ranker_text`` wrote; raises ValueError if the text is damaged or of another version."""
     try:
         content = json.loads(text)
         if content["format"] != FORMAT:

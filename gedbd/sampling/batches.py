@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from torch.utils.data import Sampler
 POOL_BATCHES = 50  # more of them pad less, fewer of them mix lengths more
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 NO_LABEL = np.zeros(0, dtype=np.int64)
+Keys = TypeVar("Keys")
 
 
 class BatchIndices(NamedTuple):
@@ -45,28 +46,24 @@ class Batches(Protocol):
     provides: ClassVar[frozenset[str]]
     reads_groups: ClassVar[bool]
 
-    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> "BatchSampler":
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> "BatchSampler[BatchIndices]":
         """The batches of one process of ``world_size``, in every epoch."""
         ...
 
 
-class BatchSampler(Sampler[BatchIndices]):
+@dataclass(eq=False)
+class BatchSampler(Sampler[Keys]):
     """Yields the batches of an epoch, which depend only on the seed and the epoch.
 
     All epochs and all processes have equally many batches: in distributed training each process waits for the others.
-
-    Args:
-        seed: Determines all draws.
-        rank: Number of this process.
-        world_size: Number of processes.
-        num_batches: Number of batches of this process in an epoch.
     """
 
-    def __init__(self, seed: int, rank: int, world_size: int, num_batches: int) -> None:
-        self.seed = seed
-        self.rank = rank
-        self.world_size = world_size
-        self.num_batches = num_batches
+    seed: int  # determines all draws
+    rank: int  # number of this process
+    world_size: int  # number of processes
+    num_batches: int  # number of batches of this process in an epoch
+
+    def __post_init__(self) -> None:
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -81,7 +78,7 @@ class BatchSampler(Sampler[BatchIndices]):
         return np.random.default_rng([self.seed, self.epoch, *more])
 
 
-class LengthBatchSampler(BatchSampler):
+class LengthBatchSampler(BatchSampler[BatchIndices]):
     """Documents in random order, sorted by length within pools of ``POOL_BATCHES`` batches; batches in random order.
 
     In an epoch, each document is drawn once. The processes share each batch and get documents of about the same length;
@@ -123,7 +120,7 @@ class LengthBatchSampler(BatchSampler):
             yield BatchIndices(np.unique(self.rows[chosen]), NO_PAIRS, NO_LABEL)
 
 
-class PairBatchSampler(BatchSampler):
+class PairBatchSampler(BatchSampler[BatchIndices]):
     """A fixed list of pairs, ``batch_size`` at a time, ordered so that pairs of one report share a batch.
 
     A report of a duplicate group occurs in every pair of its group and in their anchor negatives. These pairs follow
@@ -172,6 +169,6 @@ class PairBatches:
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = False
 
-    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler[BatchIndices]:
         """The batches of one process of ``world_size``, in every epoch."""
         return PairBatchSampler(inputs, self.batch_size, self.seed, rank, world_size, self.shuffle)

@@ -11,7 +11,7 @@ from gedbd.sampling.batches import BatchIndices, BatchSampler, SamplerInputs
 from gedbd.sampling.pairs import positive_pairs
 
 
-class GroupBatchSampler(BatchSampler):
+class GroupBatchSampler(BatchSampler[BatchIndices]):
     """Samples batches of whole duplicate groups and singletons.
 
     Positives are all pairs inside groups, negatives are sampled across groups. Each report of an observed group is
@@ -153,7 +153,7 @@ class GroupBatches:
         """Number of grouped reports of a batch."""
         return self.batch_size - round(self.singletons * self.batch_size)
 
-    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler:
+    def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler[BatchIndices]:
         """The batches of a process."""
         return self.sampler(inputs, self, rank, world_size)
 

@@ -58,11 +58,7 @@ class TimeSplit(LaterPart):
     val_share: float | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Assigns splits in time order.
-
-        Raises:
-            ValueError: If a boundary is invalid or a split would be empty.
-        """
+        """Assigns splits in time order; raises ValueError if a boundary is invalid or a split would be empty."""
         test = _row_of(documents, self.test_from, "test_from")
         if self.val_share is None:
             val = _row_of(documents, self.val_from, "val_from")
@@ -199,11 +195,7 @@ class YearSplit(LaterPart):
     val_days: float = 92  # days of validation before the year, above 0
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
-        """Assigns splits by creation date.
-
-        Raises:
-            ValueError: If there are no dates, or a split would be empty.
-        """
+        """Assigns splits by creation date; raises ValueError if there are no dates, or a split would be empty."""
         if not documents.has_dates:
             raise ValueError(f"split=year needs creation dates, and {documents.name} has none: choose split=group")
         test_from = pd.Timestamp(self.year, 1, 1, tz="UTC")

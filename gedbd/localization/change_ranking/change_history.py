@@ -1,7 +1,7 @@
 """The commits of a repository as arrays, and the lookup tables that queries read."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -260,9 +260,11 @@ class ChangeHistory:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The history as arrays, for storage."""
-        strings = {"ids": self.ids, "terms": self.vocabulary.terms, "paths": self.table.paths}
-        encoded = {name: _encoded(values) for name, values in strings.items()}
-        return encoded | {"created_at": self.created_at} | self.table.arrays()
+        arrays = {"created_at": self.created_at}
+        for name, values in (("ids", self.ids), ("terms", self.vocabulary.terms), ("paths", self.table.paths)):
+            content = "".join(value + SEPARATOR for value in values).encode("utf-8", "surrogatepass")
+            arrays[name] = np.frombuffer(content, dtype=np.uint8)
+        return arrays | self.table.arrays()
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "ChangeHistory":
@@ -286,12 +288,6 @@ def in_utc(moment: pd.Timestamp) -> np.datetime64:
     """A time in UTC to the microsecond; a time without a zone counts as UTC."""
     utc = moment if moment.tzinfo is None else moment.tz_convert(None)
     return utc.as_unit("us").to_datetime64()
-
-
-def _encoded(values: Sequence[str]) -> np.ndarray:
-    """Strings as bytes; lone surrogates are kept."""
-    text = "".join(value + SEPARATOR for value in values)
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
 
 
 def _decoded(array: np.ndarray) -> list[str]:

@@ -183,17 +183,12 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
     scores, path_scores = match_changes(history, report, before)
     num_paths = len(path_scores["path"])
     earlier_fixes = None if fixes is None else fixes.votes(report, query.created_at, num_paths)
-    scores |= _content_free_scores(history, query, before)
+    for column, name in enumerate(NUMBERS):
+        numbers = history.table.numbers[:before, column]
+        scores[name] = np.log1p(numbers) if name in COUNTS else numbers
+    scores["age_days"] = np.log1p(days_before(history, query, before)).astype(np.float32)
     files = file_features(history, query, report, path_scores, earlier_fixes)
     return QueryFeatures(before, files, file_links(history, files.paths, before), scores)
-
-
-def _content_free_scores(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
-    """Features of the commits that do not depend on the text of the report."""
-    numbers = {name: history.table.numbers[:before, column] for column, name in enumerate(NUMBERS)}
-    for name in COUNTS:
-        numbers[name] = np.log1p(numbers[name])
-    return numbers | {"age_days": np.log1p(days_before(history, query, before)).astype(np.float32)}
 
 
 def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:

@@ -247,7 +247,11 @@ def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
     if not fix.parents:
         return Trace([], ROOT)
     sources = [change for change in fix.files if is_source(change, suffixes)]
-    changed = [change for change in sources if _removes(change)]
+    # Lines that a copy lacks are still in its source file.
+    unlike_copies = [change for change in sources if change.status != "C"]
+    changed = [
+        change for change in unlike_copies if any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
+    ]
     if not changed:
         return Trace([], ONLY_ADDED if sources else NO_SOURCE)
     origins: list[BlamedLine] = []
@@ -258,11 +262,6 @@ def trace_fix(git: Git, fix: Commit, suffixes: Sequence[str] | None) -> Trace:
         if lines:
             origins += blame_lines(git, fix.parents[0], change.old_path, lines)
     return Trace(origins, "" if origins else NO_CODE)
-
-
-def _removes(change: FileChange) -> bool:
-    """Whether the change removes lines; lines that a copy lacks are still in its source file."""
-    return change.status != "C" and any(line.startswith("-") for hunk in change.hunks for line in hunk.lines)
 
 
 HUNK_SOURCE = "equal lines"

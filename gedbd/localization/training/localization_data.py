@@ -10,7 +10,6 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-from torch.utils.data import Sampler as KeySampler
 
 from gedbd.corpora.corpus import ChangeCorpus, Granularity
 from gedbd.corpora.relevance import Links
@@ -21,6 +20,7 @@ from gedbd.localization.code_encoder.pretraining_data import BatchRows
 from gedbd.localization.training.change_inputs import Inputs
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, count_earlier
+from gedbd.sampling.batches import BatchSampler
 
 MIN_REPORTS = 10
 TOP_K = (1, 3, 5, 10, 20, 100)
@@ -317,7 +317,7 @@ class PairDataset(Dataset[PairBatch]):
         )
 
 
-class PairKeys(KeySampler[BatchRows]):
+class PairKeys(BatchSampler[BatchRows]):
     """The batches of an epoch, of about equal size.
 
     The processes share the pairs of a batch: the first of 2 processes has the first half. If the pairs divide evenly,
@@ -328,29 +328,19 @@ class PairKeys(KeySampler[BatchRows]):
     """
 
     def __init__(self, count: int, batch_size: int, seed: int | None, rank: int = 0, world_size: int = 1) -> None:
+        super().__init__(seed or 0, rank, world_size, num_batches=-(-count // (batch_size * world_size)))
         self.count = count
-        self.batch_size = batch_size
-        self.seed = seed
-        self.rank = rank
-        self.world_size = world_size
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Called by Lightning at the start of each epoch."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return -(-self.count // (self.batch_size * self.world_size))
+        self.is_training = seed is not None
 
     def __iter__(self) -> Iterator[BatchRows]:
         order = np.arange(self.count)
-        if self.seed is not None:
-            order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count)
+        if self.is_training:
+            order = self.rng().permutation(self.count)
         # np.resize repeats from the start: 5 pairs for 2 processes give 0 1 2 3 4 0, in rows 01 23 40.
         shares = np.resize(order, -(-self.count // self.world_size) * self.world_size).reshape(-1, self.world_size)
         for batch in np.array_split(shares, len(self)):
             numbers = batch.reshape(self.world_size, -1)[self.rank]
-            yield BatchRows(numbers, None if self.seed is None else self.epoch)
+            yield BatchRows(numbers, self.epoch if self.is_training else None)
 
 
 class LocalizationDataModule(pl.LightningDataModule):

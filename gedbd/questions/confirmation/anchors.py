@@ -247,7 +247,10 @@ def _features(
         features["network"] = pd.DataFrame(np.hstack(vectors))
         warnings += tag_encoder.warnings_
     if wanted & {"text", "pair"}:
-        texts = [_title_body(encoder, table, rows) for rows in ends]
+        texts = []  # ``(A, 2H)`` vectors of titles and bodies; each document is encoded once
+        for rows in ends:
+            distinct, position = np.unique(rows, return_inverse=True)
+            texts.append(TitleBody(encoder).encode(table.iloc[distinct])[position])
         features["text"] = pd.DataFrame(np.hstack(texts))
     if wanted & {"question", "pair"}:
         titles = encoder.pool(table["title"].tolist(), "encode titles")
@@ -257,12 +260,6 @@ def _features(
         if "pair" in wanted:
             features["pair"] = pair_features(documents, anchors, *texts)
     return features, warnings
-
-
-def _title_body(encoder: LoadedEncoder, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    """``(A, 2H)`` vectors of the titles and bodies of documents, each of which is encoded once."""
-    distinct, position = np.unique(rows, return_inverse=True)
-    return np.asarray(TitleBody(encoder).encode(table.iloc[distinct])[position])
 
 
 def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -109,11 +109,7 @@ class AnchorData:
 
 @dataclass
 class RegressionMethod:
-    """A model and the feature sets that it reads.
-
-    Raises:
-        ValueError: If a feature set is unknown.
-    """
+    """A model and the feature sets that it reads; raises ValueError if a feature set is unknown."""
 
     model: Regressor  # the model
     features: tuple[str, ...] = ()  # feature sets, see ``AnchorData``; empty for a model that reads none

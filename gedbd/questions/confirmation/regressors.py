@@ -183,11 +183,7 @@ class GradientBoosting:
 
 
 class Blend:
-    """The mean prediction of several models.
-
-    Raises:
-        ValueError: If there is no model.
-    """
+    """The mean prediction of several models; raises ValueError if there is no model."""
 
     def __init__(self, models: Mapping[str, Regressor]) -> None:
         if not models:

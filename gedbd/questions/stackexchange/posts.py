@@ -164,7 +164,10 @@ def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False
         if kind == QUESTION:
             _add_question(collected, number, attributes, code_blocks)
         elif kind == ANSWER:
-            _add_answer(collected, attributes)
+            parent = attributes.get("ParentId", "")
+            dates = filter(None, (collected.first_answers.get(parent), attributes.get("CreationDate")))
+            collected.num_answers[parent] += 1
+            collected.first_answers[parent] = min(dates, default="")  # dates of one format sort as text
         else:
             collected.counts["others"] += 1
     if not collected.rows:
@@ -197,15 +200,6 @@ def _add_question(collected: _Collected, number: int, attributes: Attributes, co
     collected.counts["marks"] += had_mark
     for name in FIELDS:
         collected.counts[name] += name in attributes
-
-
-def _add_answer(collected: _Collected, attributes: Attributes) -> None:
-    parent = attributes.get("ParentId", "")
-    date = attributes.get("CreationDate", "")
-    known = collected.first_answers.get(parent, "")
-    collected.num_answers[parent] += 1
-    # Dates of one format sort as text.
-    collected.first_answers[parent] = min(known, date) if known and date else known or date
 
 
 def _answers(ids: pd.Series, collected: _Collected) -> tuple[dict[str, pd.Series], list[str]]:

@@ -58,11 +58,7 @@ class InMemoryIndex:
 
     @classmethod
     def of(cls, file: IndexStore) -> "InMemoryIndex":
-        """Reads an index file.
-
-        Raises:
-            ValueError: If its contents are inconsistent.
-        """
+        """Reads an index file; raises ValueError if its contents are inconsistent."""
         with file.snapshot():
             keys, rows = file.features()
             links = file.links()
