@@ -38,9 +38,11 @@ def imported_by(*words):
     return set(out.rpartition("imported:")[2].split())
 
 
-def test_the_console_script_is_declared():
+def test_the_console_script_and_its_completion_are_declared():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"gedbd": f"{main.__module__}:main"}
+    for words in (["train", "-sc", "install=bash"], ["search", "-sc", "install=bash"], ["-sc", "install=bash"]):
+        assert start(*words)[1].rstrip().endswith("-F hydra_bash_completion gedbd")
 
 
 def test_every_command_has_a_line():
@@ -131,11 +133,6 @@ def test_completion(line, words):
     status, out, _ = start("-sc", "query=bash", COMP_LINE=line)
     assert status == 0
     assert set(out.split()) == words
-
-
-def test_completion_is_installed_for_the_console_script():
-    for words in (["train", "-sc", "install=bash"], ["search", "-sc", "install=bash"], ["-sc", "install=bash"]):
-        assert start(*words)[1].rstrip().endswith("-F hydra_bash_completion gedbd")
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,17 @@ def wheel(tmp_path_factory):
     return built
 
 
-def test_the_version_stands_in_one_place():
+def test_versions_and_extras_are_those_that_exist():
     assert version("gedbd") == PROJECT["version"]
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == PROJECT["version"]
+    extras = PROJECT["optional-dependencies"]
+    for needs in extras.values():
+        for need in needs:
+            inner = re.fullmatch(r"gedbd\[(.*)\]", need)
+            assert inner is None or set(inner[1].split(",")) <= set(extras)
+    matrix = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())["jobs"]["test"]["strategy"]
+    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
+    assert matrix["matrix"]["python"] == named
 
 
 def test_one_command_names_the_owner_in_all_files(tmp_path):
@@ -80,14 +88,6 @@ def test_one_command_names_the_owner_in_all_files(tmp_path):
     assert "bob is the\nGitHub account" in (tree / "README.md").read_text()
     assert yaml.safe_load((tree / "CITATION.cff").read_text())["repository-code"] == "https://github.com/bob/gedbd"
     assert set_owner("a;b")[0] == 2
-
-
-def test_extras_name_extras_that_exist():
-    extras = PROJECT["optional-dependencies"]
-    for needs in extras.values():
-        for need in needs:
-            inner = re.fullmatch(r"gedbd\[(.*)\]", need)
-            assert inner is None or set(inner[1].split(",")) <= set(extras)
 
 
 def test_make_install_has_what_the_package_imports_at_the_top_of_its_files():
@@ -176,12 +176,6 @@ def test_a_workflow_runs_what_there_is(path):
             assert set(re.findall(r"^make ([\w-]+)", step.get("run", ""), flags=re.MULTILINE)) <= set(targets)
             scripts = re.findall(r"^bash (\S+)", step.get("run", ""), flags=re.MULTILINE)
             assert all((ROOT / script).is_file() for script in scripts)
-
-
-def test_tested_versions_are_those_that_the_package_names():
-    matrix = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())["jobs"]["test"]["strategy"]
-    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
-    assert matrix["matrix"]["python"] == named
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)

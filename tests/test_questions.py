@@ -86,11 +86,14 @@ def test_a_resumed_run_equals_an_uninterrupted_one(export, tmp_path, run_command
         assert torch.equal(value, second["state_dict"][name])
 
 
-def test_options_that_the_task_would_ignore_are_refused():
+def test_options_that_the_task_would_ignore_are_refused_and_others_are_taken():
     for word, section in (("graph.pca_dim=5", "graph"), ("text=fields", "text")):
         with pytest.raises(ValueError, match=f"does not use the section {section}: leave {word} out"):
             check("task=questions", "encoder=tiny", word)
     check("task=confirmation", "encoder=tiny", "split=year", "tags.dim=8", "backend=torch")
+    check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
+    check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them
+    check("experiment=paper", "encoder=tiny")  # which chooses a part of its corpora
 
 
 UNUSED = {
@@ -124,12 +127,6 @@ def test_without_an_encoder_to_train_localization_refuses_what_only_this_reads()
 @pytest.mark.parametrize("task", ["duplicates", "questions", "pretraining", "localization"])
 def test_tasks_that_train_read_the_options_of_a_training(task):
     check(f"task={task}", *(word for word in UNUSED if word != "trainer=smoke"))
-
-
-def test_options_that_the_task_reads_are_taken():
-    check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
-    check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them
-    check("experiment=paper", "encoder=tiny")  # which chooses a part of its corpora
 
 
 def check(*words: str, progress_bar: bool = True) -> None:

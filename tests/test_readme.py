@@ -34,8 +34,12 @@ RUN_HERE = ("README.md", "docs/guides/export.md")
 FILLED = [(name, title) for name in PAGES for title in re.findall(r"<!-- report: (.*?) -->\n", PAGES[name])]
 
 
-def test_every_command_is_shown():
+def test_every_command_is_shown_and_pages_are_short():
     assert set(command_names()) == {command.split()[1] for command in COMMANDS}
+    lines = {name: text.splitlines() for name, text in PAGES.items() if name.startswith(WRITTEN)}
+    assert len(lines["README.md"]) <= 200
+    assert max(map(len, lines["README.md"])) <= 120
+    assert {name: len(of_page) for name, of_page in lines.items() if len(of_page) > 250} == {}
 
 
 @pytest.mark.integration
@@ -79,13 +83,6 @@ def test_python_blocks_run(name, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_pages_are_short():
-    lines = {name: text.splitlines() for name, text in PAGES.items() if name.startswith(WRITTEN)}
-    assert len(lines["README.md"]) <= 200
-    assert max(map(len, lines["README.md"])) <= 120
-    assert {name: len(of_page) for name, of_page in lines.items() if len(of_page) > 250} == {}
-
-
 def test_tables_are_on_one_page_and_can_be_filled():
     assert {title.split(":")[0] for _, title in FILLED} >= {"Ranking", "Pairs", "Leak audit", "By labels.fraction"}
     assert len(set(FILLED)) == len({title for _, title in FILLED})
@@ -119,13 +116,10 @@ def test_the_table_of_encoders_is_that_of_their_files():
         assert [int(size) for size in sizes.split(",")] == list(cfg.get("matryoshka_dims", [int(sizes[:3])])), name
 
 
-def test_make_targets_exist():
+def test_make_targets_exist_and_install_says_how_to_activate_the_environment():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert {"help", "install", "demo", "test", "check", "bench", "clean"} <= targets
     assert set(re.findall(r"^make ([\w-]+)", BLOCKS, flags=re.MULTILINE)) <= targets
-
-
-def test_make_install_ends_by_saying_how_to_activate_the_environment():
     # make test runs this test within make, which would name its folders.
     command = ["make", "--no-print-directory", "-n", "install"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

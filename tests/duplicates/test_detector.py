@@ -37,9 +37,11 @@ def test_training_changes_and_evaluation_does_not(features):
     assert all(torch.equal(value, system.state_dict()[key]) for key, value in trained.items())
 
 
-def test_scores_do_not_depend_on_batches():
+def test_scores_do_not_depend_on_batches_and_are_those_of_the_text_without_a_graph():
     first, second = (scores_of(*assemble(batches=PairBatches(size, 0)))["score"] for size in (2, 64))
     np.testing.assert_allclose(first, second, atol=1e-6)
+    pairs = scores_of(*assemble(None))
+    np.testing.assert_allclose(pairs["score"], pairs["score_text"], atol=1e-6)
 
 
 def test_test_scores_are_cosines_of_fused_vectors():
@@ -84,8 +86,3 @@ def test_learning_rates_rise_and_differ():
         made["optimizer"].step()
         made["lr_scheduler"]["scheduler"].step()
     np.testing.assert_allclose(rates, [[1e-5 * k, 1e-3 * k] for k in (0.25, 0.5, 0.75, 1, 1)])
-
-
-def test_without_a_graph_the_text_branch_is_the_model():
-    pairs = scores_of(*assemble(None))
-    np.testing.assert_allclose(pairs["score"], pairs["score_text"], atol=1e-6)

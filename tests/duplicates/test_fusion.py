@@ -27,13 +27,10 @@ def test_concat_starts_as_the_mean_and_can_learn_something_else():
     torch.testing.assert_close(concat(z_text, z_graph), expected)
 
 
-def test_text_only_ignores_the_graph():
+def test_the_text_alone_ignores_the_graph_always_or_in_evaluation():
     assert torch.equal(TextOnly()(TEXT), normalize(TEXT, dim=1))
     assert torch.equal(TextOnly()(TEXT, GRAPH), TextOnly()(TEXT))
     assert [fusion.uses_graph for fusion in (TextOnly, WeightedSum, Concat)] == [False, True, True]
-
-
-def test_training_only_is_the_weighted_sum_in_training_and_the_text_in_evaluation():
     fusion = TrainingOnly(0.3)
     assert torch.equal(fusion(TEXT, GRAPH), WeightedSum(0.3)(TEXT, GRAPH))
     assert torch.equal(fusion.eval()(TEXT, GRAPH), TextOnly()(TEXT))

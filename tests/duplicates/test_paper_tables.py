@@ -86,18 +86,17 @@ def test_table5_has_the_papers_numbers_in_the_row_of_the_same_model_and_corpus(s
     assert rest["paper f1"].notna().all()
 
 
-def test_table4_is_relative_to_bert_on_the_same_corpus(settings):
+def test_tables_3_and_4_and_figure2_stand_beside_the_papers(settings):
     table = paper_table(settings, "table4")
     assert table["minutes"][:4].tolist() == [1.0, 2.0, 3.0, 0.5]
     assert table["relative"][:4].tolist() == [0.5, 1.0, 1.5, 1.0]
     assert table["paper minutes"][:3].tolist() == [16.3, 16.2, 18.1]
-
-
-def test_table3_has_typical_pairs_of_validation_beside_the_papers(settings):
     table = paper_table(settings, "table3")
     assert table["pair"][:2].tolist() == ["duplicates: 1 and 2", "others: 3 and 4"]
     assert table["similarity"].dropna().tolist() == [0.8, -0.2] * 4
     assert table["paper similarity"].dropna().tolist() == [0.923, 0.993, 0.979, -0.033, -0.107, 0.138]
+    table = paper_table(settings[:1], "figure2")
+    assert table.loc[0, ["tn", "fp", "fn", "tp", "accuracy"]].tolist() == [1, 0, 0, 1, 1]
 
 
 def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
@@ -112,11 +111,6 @@ def test_figures34_match_by_epoch_and_mark_what_the_paper_states(settings):
     assert "paper, bert, text + graph: train" in labels
     assert len(f1.lines) == 6 + 4
     assert len(convergence(settings[3:]).axes[0].lines) == 2
-
-
-def test_figure2_counts_pairs_by_label_and_prediction(settings):
-    table = paper_table(settings[:1], "figure2")
-    assert table.loc[0, ["tn", "fp", "fn", "tp", "accuracy"]].tolist() == [1, 0, 0, 1, 1]
 
 
 WORDS = ("crash", "editor", "folder", "mail", "search", "theme", "update", "window")

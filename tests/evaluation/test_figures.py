@@ -190,7 +190,7 @@ def test_labels_begin_with_the_most_frequent_tags_and_communities_have_a_colour_
     assert figure.texts[0].get_text() == "not shown, without an edge to the others: alone"
 
 
-def test_a_tag_has_edges_to_its_strongest_neighbours():
+def test_tags_are_drawn_with_their_strongest_edges_or_without_any_by_their_counts():
     # Of equal weights the first count: each of five tags has edges to the first three others, so 3 - 4 is missing.
     weights = strongest_edges(build_tag_network([("a", "b", "c", "d", "e")]), np.arange(5))
     assert np.count_nonzero(np.triu(weights)) == 9
@@ -198,9 +198,6 @@ def test_a_tag_has_edges_to_its_strongest_neighbours():
     # b and c are the stronger pair; without b, c keeps its edge to a.
     network = build_tag_network([("b", "c")] * 3 + [("a", "c")])
     assert strongest_edges(network, np.array([0, 2])).tolist() == [[0, 0.25], [0.25, 0]]
-
-
-def test_without_edges_the_counts_are_drawn():
     axis = tag_network(build_tag_network([("a",), ("b",), ("b",)])).axes[0]
     assert [bar.get_width() for bar in axis.patches] == [2, 1]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"]

@@ -158,17 +158,14 @@ def folder(tmp_path, monkeypatch):
     return run
 
 
-def test_a_run_with_a_checkpoint_continues_from_it(folder):
+def test_a_run_continues_from_its_checkpoint_or_starts_again(folder):
+    told, command = continuation_message(GIVEN[:2], folder).splitlines()
+    assert "before the end of the first epoch" in told
+    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2]]
     (folder / "checkpoints" / "last.ckpt").touch()
     told, command = continuation_message(GIVEN, folder).splitlines()
     assert "outputs/lr=1 (a)/checkpoints/last.ckpt" in told
     assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2], CONTINUED]
-
-
-def test_a_run_without_one_starts_again(folder):
-    told, command = continuation_message(GIVEN[:2], folder).splitlines()
-    assert "before the end of the first epoch" in told
-    assert shlex.split(command) == ["gedbd", "train", *GIVEN[:2]]
 
 
 def test_several_runs_continue_by_the_folder_above(folder, tmp_path, monkeypatch):

@@ -151,15 +151,12 @@ def test_numbers_out_of_range_are_refused(loss, option, value):
         TripletLoss(margin=-1)
 
 
-def test_pairs_with_a_report_in_common_form_triplets():
+def test_pairs_with_a_report_in_common_form_triplets_of_bounded_number():
     index = torch.tensor([[0, 1, 3, 0], [1, 2, 0, 4]])
     label = torch.tensor([1, 0, 0, 1])
     # Duplicates 0-1 and 0-4, others 1-2 and 3-0: report 1 has duplicate 0, report 0 has duplicates 1 and 4.
     assert sorted(pair_triplets(index, label).tolist()) == [[0, 1, 3], [0, 4, 3], [1, 0, 2]]
     assert pair_triplets(index, torch.ones(4, dtype=torch.int64)).shape == (0, 3)
-
-
-def test_a_report_of_a_large_group_gives_a_bounded_number_of_triplets():
     # Report 0 is a duplicate of 1 to 8, and not one of 9 to 18.
     index = torch.stack([torch.zeros(18, dtype=torch.int64), torch.arange(1, 19)])
     label = (torch.arange(18) < 8).long()

@@ -71,14 +71,11 @@ def test_mined_negatives_are_near_non_duplicates_of_the_training_part():
     assert drawn == set(order[:4])
 
 
-def test_questions_that_are_all_duplicates_have_no_negative():
+def test_what_has_no_negative_and_an_unknown_kind_are_refused():
     vectors = np.eye(3, dtype=np.float32)
     with pytest.raises(ValueError, match="no non-duplicate can be drawn"):
         mined_negatives(
             np.array([1]), np.zeros(3, dtype=np.int64), vectors, np.ones(3, dtype=bool), 2, np.random.default_rng(0)
         )
-
-
-def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"task\.negatives=random is unknown"):
         Negatives("random")

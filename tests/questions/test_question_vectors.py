@@ -25,15 +25,12 @@ def test_title_and_body_are_encoded_apart(encoder):
     assert not vectors[2, 16:].any()
 
 
-def test_cleaning_removes_urls_and_stop_words(encoder):
+def test_cleaning_removes_urls_and_stop_words_and_empty_texts_get_zeros(encoder):
     cleaned = TitleBody(encoder).encode(TABLE)
     expected = TitleBody(encoder, clean=False).encode(
         pd.DataFrame({"title": ["mount disk", "", "mail slow"], "description": ["see", "crash", ""]})
     )
     np.testing.assert_allclose(cleaned, expected, atol=1e-6)
-
-
-def test_empty_texts_get_zeros(encoder):
     assert not TitleBody(encoder).encode(pd.DataFrame({"title": [""], "description": [" "]})).any()
 
 

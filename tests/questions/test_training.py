@@ -134,21 +134,15 @@ def test_what_cannot_be_trained_is_refused(inputs, vectors):
         TripletScorer(GivenVectors(vectors), TripletLoss(), negatives="in_batch")
 
 
-def test_a_residual_projection_starts_as_the_frozen_vectors():
+def test_projections_start_as_published_or_frozen_and_others_are_refused():
     features = torch.randn(5, 7)
     expected = torch.nn.functional.normalize(features[:, :4], dim=1)
     torch.testing.assert_close(ResidualHead(7, 4)(features), expected)
-
-
-def test_a_sigmoid_projection_is_the_published_formula():
     head = make_head("sigmoid", 7, 4, 3)
     assert isinstance(head, SigmoidHead)
     features = torch.randn(5, 7)
     expected = 1 / (1 + torch.exp(-(features @ head.linear.weight.T + head.linear.bias)))
     torch.testing.assert_close(head(features), expected)
-
-
-def test_unknown_projections_are_refused():
     with pytest.raises(ValueError, match=r"task\.head=linear"):
         check_head("linear")
 

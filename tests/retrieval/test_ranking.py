@@ -136,7 +136,12 @@ def test_scores_of_later_reports_are_never_read(small, scores):
         pd.testing.assert_frame_equal(ranking.top, expected.top)
 
 
-def test_scores_that_are_no_numbers_are_refused_by_row(small, scores):
+def test_scores_and_windows_that_cannot_be_ranked_are_refused(make_corpus, small, scores):
+    with pytest.raises(ValueError, match=r"ranking.window_days=5 needs creation dates, and small has none"):
+        all_of(make_corpus([0, 0]), window_days=5)
+    message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
+    with pytest.raises(ValueError, match=message):
+        all_of(small, window_days=0.5)
     scores[4, 2] = math.nan
     with pytest.raises(ValueError, match="the scores of the query in row 4 are not all numbers"):
         rank(all_of(small), PrecomputedScores(scores))
@@ -163,14 +168,6 @@ def test_a_group_stays_a_candidate_with_any_report_in_the_window(small, scores):
     assert ranking.queries["found"].tolist() == [-1, -1, 2]
     assert ranking.top["query"].tolist() == [4, 4, 5, 5, 5]
     assert ranking_metrics(ranking.queries)["mrr"] == pytest.approx(1 / 2 / 3)
-
-
-def test_windows_that_cannot_be_are_refused(make_corpus, small):
-    with pytest.raises(ValueError, match=r"ranking.window_days=5 needs creation dates, and small has none"):
-        all_of(make_corpus([0, 0]), window_days=5)
-    message = "ranking.window_days=0.5 excludes the groups of all 3 queries of small: widen it"
-    with pytest.raises(ValueError, match=message):
-        all_of(small, window_days=0.5)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

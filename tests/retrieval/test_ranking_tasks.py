@@ -42,14 +42,11 @@ def test_candidate_sets_of_one_table_with_groups():
     assert ranking.queries.loc[0, ["rank", "found"]].tolist() == [1, 1]
 
 
-def test_words_come_from_the_run_or_are_generic():
+def test_words_come_from_the_run_or_are_generic_and_run_nothing():
     assert words_of("by_week", {}) == generic_words("by_week")
     stored = {"by_week": {"heading": "Weekly", "unit": "weeks", "against": "a week"}, "earlier": {"unit": "files"}}
     assert words_of("by_week", stored).heading == "Weekly"
     assert words_of("by_week", stored).lacks == generic_words("by_week").lacks
     assert words_of("earlier", stored).unit == "files"
-
-
-def test_a_paragraph_has_its_numbers_and_runs_nothing():
     words = words_of("x", {"x": {"text": "{count} of {reachable.__class__} and {reachable}"}})
     assert words.paragraph("12", "50%") == "12 of {reachable.__class__} and 50%"

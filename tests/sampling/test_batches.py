@@ -50,12 +50,9 @@ def test_processes_share_the_documents_and_have_equally_many_batches() -> None:
         assert abs(difference) < 40
 
 
-def test_more_processes_than_documents() -> None:
+def test_more_processes_than_documents_share_them_and_none_is_refused() -> None:
     samplers = [LengthBatchSampler(ROWS[:3], LENGTHS[:3], 2, 0, rank, 8) for rank in range(8)]
     assert [[len(batch.rows) for batch in sampler] for sampler in samplers] == 8 * [[1]]
-
-
-def test_nothing_to_draw_is_refused() -> None:
     with pytest.raises(ValueError, match="the training split is empty"):
         LengthBatchSampler(ROWS[:0], LENGTHS[:0], 2, 0)
 

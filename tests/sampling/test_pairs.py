@@ -107,10 +107,14 @@ def test_what_cannot_be_drawn_is_noticed(make_corpus):
     assert warnings == ("55 negatives of split train not found in 200 draws",)
 
 
-def test_a_corpus_without_duplicates_is_refused(make_corpus):
+def test_a_corpus_without_duplicates_or_marked_pairs_is_refused(make_corpus):
     for split in SPLITS:
         with pytest.raises(ValueError, match=r"small has no duplicate pairs in 12 reports"):
             PairSampler(1.0, 10, 100).sample(make_corpus(range(12), days=range(12)), split)
+    with pytest.raises(ValueError, match=r"pairs\.positives=marked: the duplicate links of small are unknown"):
+        PairSampler(positives="marked").sample(make_corpus([0, 0, 2, 2]), PairSplit())
+    with pytest.raises(ValueError, match=r"pairs\.positives=linked is unknown: choose all, marked"):
+        PairSampler(positives="linked")
 
 
 def test_a_part_without_positives_is_refused_by_name(make_corpus):
@@ -186,10 +190,3 @@ def test_only_marked_pairs_train_while_all_pairs_are_evaluated(make_corpus):
     by_part = {part: codes(rows) for part, rows in sampled.table.groupby("part")}
     assert by_part == {"train": {(0, 1), (1, 2)}, "val": {(3, 4), (4, 5), (3, 5)}, "test": {(6, 7), (7, 8), (6, 8)}}
     assert "1 training pairs of a group that no duplicate link joins are left out" in sampled.warnings
-
-
-def test_marked_pairs_need_links_and_other_choices_are_refused(make_corpus):
-    with pytest.raises(ValueError, match=r"pairs\.positives=marked: the duplicate links of small are unknown"):
-        PairSampler(positives="marked").sample(make_corpus([0, 0, 2, 2]), PairSplit())
-    with pytest.raises(ValueError, match=r"pairs\.positives=linked is unknown: choose all, marked"):
-        PairSampler(positives="linked")

@@ -25,17 +25,17 @@ def every_pair(count: int) -> tuple[np.ndarray, np.ndarray]:
     return earlier, later
 
 
-def test_time_cuts_at_shares_of_the_reports_in_chronological_order(make_corpus):
+def test_time_cuts_at_shares_at_dates_or_by_rows(make_corpus):
     parts = split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(10), days=range(10)))
     assert parts.tolist() == [TRAIN] * 6 + [VAL] * 2 + [TEST] * 2
     assert parts.dtype == np.int8
-
-
-def test_time_cuts_at_dates_whose_first_moment_belongs_to_the_next_part(make_corpus):
     corpus = make_corpus(range(10), days=range(10))
     parts = split_corpus(TimeSplit("2024-01-04", "2024-01-08T12:00"), corpus)
     assert parts.tolist() == [TRAIN] * 3 + [VAL] * 5 + [TEST] * 2
     assert (split_corpus(TimeSplit("2024-01-04", 0.8), corpus) == split_corpus(TimeSplit(0.3, 0.8), corpus)).all()
+    assert split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(5))).tolist() == [0, 0, 0, 1, 2]
+    with pytest.raises(ValueError, match=r"split.val_from=2024-01-02 is a date, but small has no dates"):
+        split_corpus(TimeSplit("2024-01-02", 0.8), make_corpus(range(5)))
 
 
 def test_time_never_parts_reports_of_the_same_second(make_corpus):
@@ -67,12 +67,6 @@ def test_no_report_after_the_training_part_is_in_a_training_pair(make_corpus):
         assert dates[side[of_pairs == TRAIN]].max() < first_val
         assert dates[side[of_pairs == VAL]].max() < first_test
     assert set(parts[earlier[of_pairs == TEST]]) == {TRAIN, VAL, TEST}
-
-
-def test_time_without_dates_goes_by_rows(make_corpus):
-    assert split_corpus(TimeSplit(0.6, 0.8), make_corpus(range(5))).tolist() == [0, 0, 0, 1, 2]
-    with pytest.raises(ValueError, match=r"split.val_from=2024-01-02 is a date, but small has no dates"):
-        split_corpus(TimeSplit("2024-01-02", 0.8), make_corpus(range(5)))
 
 
 @pytest.mark.parametrize(

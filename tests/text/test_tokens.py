@@ -58,7 +58,10 @@ def test_a_word_at_the_end_of_the_head_is_not_cut_in_two(tiny):
     assert table.ids.tolist() == [2, unknown, 3, 2, crash, unknown, 3]
 
 
-def test_more_texts_than_one_chunk_keep_their_order(tiny):
+def test_a_tokenizer_without_padding_is_refused_and_texts_keep_their_order(tiny):
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny[1].backend_tokenizer, name_or_path="bare")
+    with pytest.raises(ValueError, match="the tokenizer of bare has no padding token"):
+        tokenize(["crash"], tokenizer, 8)
     texts = [f"crash {number % 7}" * (1 + number % 3) for number in range(CHUNK_TEXTS + 5)]
     table = tokenize(texts, tiny[1], 16)
     for row in (0, CHUNK_TEXTS - 1, CHUNK_TEXTS, CHUNK_TEXTS + 4):
@@ -73,12 +76,6 @@ def test_padding_and_masks_by_hand():
     assert attention_mask.tolist() == [[1, 0, 0], [1, 1, 1], [0, 0, 0]]
     assert input_ids.dtype == attention_mask.dtype == torch.int64
     assert table.batch(np.array([3, 3]))[0].tolist() == [[9, 4], [9, 4]]
-
-
-def test_a_tokenizer_without_padding_is_refused(tiny):
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny[1].backend_tokenizer, name_or_path="bare")
-    with pytest.raises(ValueError, match="the tokenizer of bare has no padding token"):
-        tokenize(["crash"], tokenizer, 8)
 
 
 def test_how_much_of_a_text_a_tokenizer_has_no_words_for():

@@ -65,10 +65,20 @@ def test_words_of_ascii_and_of_composed_latin_text_are_those_of_bm25s():
     assert find_words(latin[0]) == re.findall(r"\w\w+", latin[0].casefold())
 
 
-def test_runs_end_identifiers():
+def test_identifiers_and_error_lines_are_bounded():
     assert separate("在FooBar中") == " 在 FooBar 中 "
     assert separate("plain_text") == "plain_text"
     assert compose("e\u0301ｶﾞ") == "éガ"
+    many = " ".join(f"name_{number}" for number in range(1000))
+    assert find_identifiers(many) == [f"name_{number}" for number in range(MAX_IDENTIFIERS)]
+    assert find_identifiers("x" * MAX_CHARACTERS + " openAll") == []
+    name = "a_" + "b" * (MAX_NAME_LENGTH - 2)
+    assert find_identifiers(f"{name} {name}b") == [name]
+    lines = [f"error in step {chr(97 + number % 26)}{chr(97 + number // 26)} of all" for number in range(60)]
+    assert find_error_lines("\n".join(lines)) == lines[:MAX_ERROR_LINES]
+    (long,) = find_error_lines("error " + "mail " * 100)
+    assert len(long) == MAX_LINE_LENGTH
+    assert find_error_lines("x" * MAX_CHARACTERS + "\nerror: cannot open") == []
 
 
 def test_pairs_are_joined_to_what_both_texts_have():
@@ -133,14 +143,6 @@ def test_identifiers_by_hand(text, expected):
     assert find_identifiers(text) == expected
 
 
-def test_identifiers_are_bounded():
-    many = " ".join(f"name_{number}" for number in range(1000))
-    assert find_identifiers(many) == [f"name_{number}" for number in range(MAX_IDENTIFIERS)]
-    assert find_identifiers("x" * MAX_CHARACTERS + " openAll") == []
-    name = "a_" + "b" * (MAX_NAME_LENGTH - 2)
-    assert find_identifiers(f"{name} {name}b") == [name]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -158,14 +160,6 @@ def test_identifiers_are_bounded():
 )
 def test_error_lines_by_hand(text, expected):
     assert find_error_lines(text) == expected
-
-
-def test_error_lines_are_bounded():
-    lines = [f"error in step {chr(97 + number % 26)}{chr(97 + number // 26)} of all" for number in range(60)]
-    assert find_error_lines("\n".join(lines)) == lines[:MAX_ERROR_LINES]
-    (long,) = find_error_lines("error " + "mail " * 100)
-    assert len(long) == MAX_LINE_LENGTH
-    assert find_error_lines("x" * MAX_CHARACTERS + "\nerror: cannot open") == []
 
 
 HOSTILE = {

@@ -27,15 +27,12 @@ def shown(*matches, query=QUERY, target=TARGET, of_lists=NO_LISTS, width=60, **o
     return stream.getvalue()
 
 
-def test_ids_are_links_in_a_terminal():
+def test_ids_are_links_in_a_terminal_and_addresses_are_printed_elsewhere():
     told = shown(MATCH, **TERMINAL)
     assert told.count("]8;id=") == 2
     assert ";https://b.org/3\x1b\\3\x1b]8;;" in told
     assert ";https://b.org/7\x1b\\7\x1b]8;;" in told
     assert "b.org" not in told.replace(";https://b.org/3", "").replace(";https://b.org/7", "")
-
-
-def test_addresses_are_printed_where_there_is_no_terminal():
     long = replace(LINKED, url="https://bugs.example.org/" + "x" * 100)
     lines = shown(replace(MATCH, master=long), replace(MATCH, master=some_report(13))).splitlines()
     assert f"3: {long.url}" in lines
@@ -68,15 +65,12 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
     assert "Nothing is likely" not in likely
 
 
-def test_a_title_alone_is_not_said_to_have_no_duplicate():
+def test_nothing_is_said_to_be_unlikely_for_a_title_alone_or_by_other_trackers():
     unlikely = replace(MATCH, probability=0.01)
     assert "Nothing is likely to be a duplicate" in shown(unlikely, query=Report("crash", "It stops."), width=100)
     told = shown(unlikely)
     assert "Nothing is likely" not in told
     assert "a title alone says little: add a description." in " ".join(told.split())
-
-
-def test_probabilities_of_other_trackers_do_not_say_that_nothing_is_likely():
     told = shown(replace(MATCH, probability=0.01), target=NOT_MEASURED, width=100)
     assert "very probability" not in told
     assert "Nothing is likely" not in told

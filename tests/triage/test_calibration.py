@@ -51,13 +51,17 @@ def test_calibration_is_isotonic_regression_drawn_to_the_mean(seed):
     assert 0 < probabilities[0] <= probabilities[-1] < 1
 
 
-def test_a_shift_by_hand():
+def test_shifts_and_shifted_probabilities_by_hand():
     # Without a prior, 3 right of 4 at odds of 1 would be odds of 3: a shift of log 3 = 1.1. The prior holds it back.
     half, right = np.full(4, 0.5), np.array([True, True, True, False])
     shift = fit_shift(half, right, np.ones(4))
     assert 3 - 4 / (1 + np.exp(-shift)) == pytest.approx(shift)
     assert fit_shift(half, right, np.full(4, 1e6)) == pytest.approx(np.log(3), abs=1e-5)
     assert fit_shift(half, right, np.zeros(4)) == 0
+    trees = BoostedTrees([stump(0, 0.0, 0.5, 1.0)], len(CONFIDENCE_FEATURES))
+    confidence = MatchProbability(trees, np.array([0.5, 1.0]), np.array([0.2, 0.5])).shifted(np.log(4))
+    assert confidence(np.zeros((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.5])  # odds of 1/4 times 4
+    assert confidence(np.ones((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.8])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,13 +73,6 @@ def test_a_shift_has_the_highest_posterior_of_a_grid(seed):
     moved = 1 / (1 + np.exp(-np.log(probability / (1 - probability)) - grid))
     posterior = (weight * np.log(np.where(right, moved, 1 - moved))).sum(axis=1) - grid[:, 0] ** 2 / 2
     assert fit_shift(probability, right, weight) == pytest.approx(grid[posterior.argmax(), 0], abs=1e-3)
-
-
-def test_shifted_probabilities_by_hand():
-    trees = BoostedTrees([stump(0, 0.0, 0.5, 1.0)], len(CONFIDENCE_FEATURES))
-    confidence = MatchProbability(trees, np.array([0.5, 1.0]), np.array([0.2, 0.5])).shifted(np.log(4))
-    assert confidence(np.zeros((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.5])  # odds of 1/4 times 4
-    assert confidence(np.ones((1, len(CONFIDENCE_FEATURES)))) == pytest.approx([0.8])
 
 
 def test_probabilities_between_knots_are_interpolated():
@@ -170,14 +167,11 @@ def test_a_confidence_learns_when_the_best_match_is_right():
     assert confidence(features[high]).mean() > 0.6 > 0.4 > confidence(features[low]).mean()
 
 
-def test_a_confidence_over_other_features_is_refused():
+def test_what_other_features_or_an_older_version_learnt_is_refused():
     trees = BoostedTrees([stump(0, 0.0, 0.0, 1.0)], 3)
     plain = MatchProbability(trees, np.array([0.0]), np.array([0.5])).as_dict()
     with pytest.raises(ValueError, match="the confidence reads 3 features; run the backtest again"):
         MatchProbability.from_dict(plain)
-
-
-def test_what_an_older_version_learnt_is_refused():
     old = {"weights": {}, "confidence": {}, "threshold": 0.4, "precision": 0.7}
     with pytest.raises(ValueError, match=r"older version of gedbd: run gedbd backtest again"):
         TriageModel.from_json(json.dumps(old), "here")

@@ -21,15 +21,12 @@ def why(first, second, weigh=rarity):
     return found
 
 
-def test_shared_words_come_the_rarest_first():
+def test_fields_that_agree_and_the_rarest_shared_words_come_first():
     mine = Report("Expunge fails", "The server lacks UIDPLUS, and the folder is full.")
     theirs = Report("Folder not expunged", "uidplus: the SERVER says no to expunge")
     assert why(mine, theirs).terms == ("uidplus", "expunge", "folder", "server")
     assert why(Report("x", "a\nNPE\nb"), Report("Some NPE or other")).terms == ("npe",)
     assert why(Report("NPE"), Report("NPE")).sentences == ()
-
-
-def test_fields_that_agree():
     first = Report("a", product="Mail", component="UI ", version="3.0", os="", priority="P1", status="NEW")
     second = Report("b", product="mail", component="ui", version="3.1", os="", priority="P1", status="NEW")
     assert equal_fields(first, second) == {"product": "mail", "component": "ui", "priority": "P1"}
@@ -93,9 +90,12 @@ def test_families_by_what_they_added():
     )
 
 
-def test_what_is_no_fact_or_speaks_against_is_left_out():
+def test_what_is_no_fact_or_makes_no_reports_alike_is_left_out():
     added = {"same product": 1.0, "errors shared": 1.0, "title z": -0.5, "same component": 1.0, "text z": 0.01}
     assert reasons(added, VALUES, [], None) == ("same component",)
+    added = {"open": 1.0, "days": 1.0, "group size": 1.0}
+    assert reasons(added, VALUES, [], None) == ()
+    assert len(reasons(added | {"text z": 0.5}, VALUES, [], None)) == 3
 
 
 def test_a_rare_error_line_comes_first_with_its_frequency():
@@ -111,12 +111,6 @@ def test_a_rare_error_line_comes_first_with_its_frequency():
     assert reasons(added, values, [], line._replace(frequency=37)) == ("same title",)
     assert reasons(added, values, [], line._replace(frequency=5, num_reports=20))[0].startswith("same error")
     assert reasons(added, values, [], line._replace(frequency=6, num_reports=20)) == ("same title",)
-
-
-def test_what_makes_no_reports_alike_is_no_reason_by_itself():
-    added = {"open": 1.0, "days": 1.0, "group size": 1.0}
-    assert reasons(added, VALUES, [], None) == ()
-    assert len(reasons(added | {"text z": 0.5}, VALUES, [], None)) == 3
 
 
 def test_days_are_worded():

@@ -132,12 +132,9 @@ def test_tags_are_learnt_on_training_reports_and_change_edges_by_the_formula(cor
     assert any("2 of 6 documents have no tag of the tag network" in warning for warning in encoder.warnings_)
 
 
-def test_training_reports_without_tags_are_refused_before_titles_are_encoded(make_corpus):
+def test_unknown_fields_and_reports_without_tags_are_refused(make_corpus, corpus):
     with pytest.raises(ValueError, match="no document has a tag"):
         vectors_of(make_corpus(range(6)), ["tags"], TagEncoder())
-
-
-def test_unknown_fields_are_refused_with_the_known_ones(corpus):
     with pytest.raises(ValueError, match="field=colour is unknown: choose product, component, version, priority, tags"):
         vectors_of(corpus, ["colour"], None)
 
@@ -175,18 +172,12 @@ def test_weights_are_cosines_of_idf(corpus_of):
     assert edges_of(SharedIdentifiers(k=5, max_reports=3), corpus_of(TEXTS)) == pytest.approx(both, abs=1e-6)
 
 
-def test_frequent_identifiers_make_no_edge(corpus_of):
+def test_identifiers_make_edges_within_their_limits(corpus_of):
     found = edges_of(SharedIdentifiers(k=5, max_reports=2), corpus_of(TEXTS))
     assert found == pytest.approx({(2, 3): 1.0, (3, 2): 1.0})
-
-
-def test_k_keeps_the_most_similar(corpus_of):
     found = edges_of(SharedIdentifiers(k=1, max_reports=3), corpus_of(TEXTS))
     # Report 0 is nearest to 1, 1 to 2 (saveAll is less rare than readLine), 2 to 3, 3 to 2.
     assert set(found) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
-
-
-def test_reports_outside_only_receive(corpus_of):
     inside = [True, True, True, False, True, True]
     found = edges_of(SharedIdentifiers(k=5, max_reports=3), corpus_of(TEXTS), inside)
     assert (2, 3) in found

@@ -194,14 +194,8 @@ def jobs(*arguments: str, size: int | None = None) -> list[list[str]]:
     return [job for batch in batches for job in batch]
 
 
-def test_each_option_takes_its_other_values_while_the_rest_keep_their_first():
+def test_each_option_takes_its_other_values_and_the_command_line_replaces_them():
     assert jobs() == [["a=1", "b.c=x"], ["a=2", "b.c=x"], ["a=3", "b.c=x"], ["a=1", "b.c=y"]]
-
-
-def test_the_command_line_replaces_values_and_crosses_other_options():
     found = jobs("a=5,6", "b.c=z", "d=p,q", "e=1")
     assert found == [[f"d={d}", "e=1", f"a={a}", "b.c=z"] for d in "pq" for a in (5, 6)]
-
-
-def test_jobs_come_in_batches_of_a_size():
     assert jobs(size=3) == jobs()

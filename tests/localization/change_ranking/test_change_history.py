@@ -40,15 +40,12 @@ def test_edits_are_places_in_the_old_file():
     assert not read.is_deleted
 
 
-def test_changed_lines_that_look_like_headers_are_lines():
+def test_lines_of_a_diff_are_told_from_its_headers():
     diff = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,1 @@\n--- a\n+++ /dev/null\n-@@ b"
     read = read_file_diff(diff, "x")
     assert read.edits.tolist() == [[0, 2, 1]]
     assert not read.is_deleted
     assert read.old_path == ""
-
-
-def test_a_cut_hunk_ends_at_the_next_header():
     diff = "diff --git a/x b/x\n@@ -1,9 +1,9 @@\n-a\n@@ -20,1 +20,1 @@\n-b\n+c\n\\ No newline at end of file"
     assert read_file_diff(diff, "x").edits.tolist() == [[0, 1, 0], [19, 1, 1]]
 

@@ -180,22 +180,16 @@ def test_members_are_methods_of_their_own():
     assert graph.types.tolist()[:3] == [NodeType.INTEGER] * 3
 
 
-def test_the_end_of_a_method_may_precede_members():
+def test_members_and_files_are_read_and_places_refer_to_the_given_text():
     graph = fragment_graph("    x = a;\n  }\n\n  void f(int b) {\n    y = b;\n  }\n}\n")
     assert summary(graph) == ["x", "a", "b", "y", "b"]
-
-
-def test_files_are_read_as_such():
     graph = fragment_graph("package a;\nimport b.C;\nclass A {\n  int f(int a) { return a; }\n}\n")
     assert summary(graph) == ["a", "a"]
+    code = " ä */\n  größe = 名;\n}"
+    graph = fragment_graph("  * " + code)
+    assert [("  * " + code)[start:end] for start, end in graph.spans] == ["größe", "名"]
 
 
 @pytest.mark.parametrize("code", ["", " \n\t", "// a", "/** a */", " * a\n * b", "the quick ) brown #", "= +;"])
 def test_what_does_not_parse_has_no_graph(code):
     assert fragment_graph(code) is None
-
-
-def test_places_refer_to_the_given_text():
-    code = " ä */\n  größe = 名;\n}"
-    graph = fragment_graph("  * " + code)
-    assert [("  * " + code)[start:end] for start, end in graph.spans] == ["größe", "名"]

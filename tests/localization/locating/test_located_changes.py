@@ -114,12 +114,9 @@ def test_words_of_a_tenth_of_the_commits_or_files_are_generic(make_repository, i
     assert found.generic == {"common"}
 
 
-def test_the_largest_families_of_features():
+def test_the_largest_families_of_features_and_each_feature_are_said_in_words():
     contributions = {"diff": 1.0, "diff_title": 0.5, "message": -3.0, "num_files": 0.75, "age_days": 0.01}
     assert largest_families(contributions) == ["the words of its changed lines (+1.50)", "its size (+0.75)"]
     assert largest_families({}) == []
     assert largest_families({"other": 1.0}) == ["other (+1.00)"]
-
-
-def test_each_feature_of_a_ranker_is_said_in_words():
     assert [name for name in feature_names(content_free=True, extra=()) if family(name) == name] == []

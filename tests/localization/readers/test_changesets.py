@@ -55,11 +55,17 @@ def corpus(tmp_path_factory):
     return read_localization(write(tmp_path_factory.mktemp("demo")), name="demo")
 
 
-def test_reports_are_in_chronological_order(corpus):
+def test_reports_are_in_chronological_order_and_links_are_rows_of_commits_and_files(corpus):
     assert corpus.reports.reports["id"].tolist() == ["5", "6", "7"]
     assert corpus.reports.reports["status"].tolist() == ["closed", "new", "resolved"]
     assert corpus.reports.reports["resolution"].tolist() == ["wontfix", "", "fixed"]
     assert corpus.reports.group.tolist() == [0, 1, 2]
+    assert corpus.fixing.pairs.tolist() == [[0, 2], [3, 2]]
+    assert corpus.inducing["commit"].pairs.tolist() == [[0, 2, 2], [0, 0, 1]]
+    assert corpus.inducing["file"].pairs.tolist() == [[0, 2, 2], [0, 0, 3]]
+    assert set(corpus.inducing) == {"commit", "file", "hunk"}
+    assert len(corpus.inducing["hunk"]) == 0  # "old" and "new" are too short to tell a line by
+    assert corpus.inducing["commit"].table["made_at"][1] == corpus.commits.table["created_at"][2]
 
 
 def test_changesets_are_read_oldest_first_and_none_comes_before_its_parent(corpus):
@@ -74,15 +80,6 @@ def test_changesets_are_read_oldest_first_and_none_comes_before_its_parent(corpu
     assert table["title"][0] == "Change aaaa11110000"
     assert table["num_files"].tolist() == [2, 3, 3, 3]
     assert corpus.hunks.ids.str[:4].tolist() == ["aaaa", "bbbb", "cccc", "dddd"]
-
-
-def test_links_are_rows_of_commits_and_files(corpus):
-    assert corpus.fixing.pairs.tolist() == [[0, 2], [3, 2]]
-    assert corpus.inducing["commit"].pairs.tolist() == [[0, 2, 2], [0, 0, 1]]
-    assert corpus.inducing["file"].pairs.tolist() == [[0, 2, 2], [0, 0, 3]]
-    assert set(corpus.inducing) == {"commit", "file", "hunk"}
-    assert len(corpus.inducing["hunk"]) == 0  # "old" and "new" are too short to tell a line by
-    assert corpus.inducing["commit"].table["made_at"][1] == corpus.commits.table["created_at"][2]
 
 
 def test_what_is_dropped_is_counted(corpus):

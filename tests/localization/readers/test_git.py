@@ -76,28 +76,19 @@ def corpus(repository, reports, cache_dir):
     return read_git(repository, reports=reports, suffixes=[".java"], cache_dir=str(cache_dir))
 
 
-def test_the_history_becomes_three_tables(corpus):
+def test_the_history_becomes_tables_and_its_messages_and_removed_code_become_links(corpus):
     assert corpus.name == "sums"
     assert corpus.commits.table["title"].tolist() == [message for message, *_ in HISTORY]
     assert corpus.files.table["paths"].iloc[:4].tolist() == ["Sum.java", "notes.txt", "Sum.java", "src/Sum.java"]
     assert describe_changes(corpus)["hunks"] == len(corpus.hunks)
-
-
-def test_messages_name_the_fixes(corpus):
     assert corpus.fixing.pairs.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert set(corpus.fixing.table["source"]) == {"message"}
     assert "reverts whose message names a report: 1, not taken as fixes" in corpus.warnings
-
-
-def test_the_removed_code_leads_to_the_commit_the_file_and_the_hunk_behind_the_rename(corpus):
     bug = corpus.commits.ids[1]
     assert linked(corpus.inducing["commit"], corpus.commits) == [(0, bug)]
     assert linked(corpus.inducing["file"], corpus.files) == [(0, f"{bug}:Sum.java")]
     assert linked(corpus.inducing["hunk"], corpus.hunks) == [(0, f"{bug}:Sum.java:2")]
     assert corpus.inducing["commit"].table["made_at"][0] == corpus.commits.table["created_at"][4]
-
-
-def test_fixes_without_inducing_commits_are_counted_by_reason(corpus):
     for reason in (ADDED, *REASONS):
         assert f"fixes without inducing commits, {reason}: 1" in corpus.warnings
 

@@ -63,7 +63,7 @@ def test_diffs_are_written_as_unified_diffs(tables):
     assert tables.hunks.table["diff"][0] == "@@ -1,1 +1,2 @@ class A\n a\n+b"
 
 
-def test_long_diffs_are_cut_and_counted():
+def test_long_diffs_and_messages_are_cut_and_counted():
     cut = change_tables("demo", COMMITS, 30)
     assert {len(diff) for diff in cut.commits.table["diff"]} == {30}
     assert cut.warnings[-3:] == (
@@ -71,9 +71,6 @@ def test_long_diffs_are_cut_and_counted():
         "commits with files or lines left out: 1",
         "files without a diff, as the commit was cut before them: 1",
     )
-
-
-def test_files_and_hunks_repeat_the_beginning_of_a_long_message():
     long = change_tables("demo", [commit("v", 1, f"Title\n{'x' * 20_000}", [change("A", "M", [FIRST])])], 1000)
     assert [len(table.table["description"][0]) for table in long[:3]] == [20_000, 10_000, 10_000]
     assert long.warnings == ("commits whose files repeat only 10,000 characters of a long message: 1",)

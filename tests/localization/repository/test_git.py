@@ -47,12 +47,21 @@ def test_a_repository_of_sha_256_names(repository, tmp_path):
     assert blame_lines(Git(tmp_path), "HEAD", "a.txt", [1])[0].commit_id == commit.id
 
 
-def test_paths_that_are_no_repository(tmp_path):
+def test_what_cannot_be_read_is_refused(tmp_path, repository, monkeypatch):
     (tmp_path / "x.bundle").write_text("")
     for name, message in (("missing", "no such folder"), ("x.bundle", "this is a file"), (".", "not a git repository")):
         with pytest.raises(ValueError, match=message) as error:
             Git(tmp_path / name)
         assert "\n" not in str(error.value)
+    run("clone", "-q", "--depth=1", f"file://{repository[0]}", tmp_path / "clone")
+    with pytest.raises(ValueError, match="git fetch --unshallow"):
+        Git(tmp_path / "clone")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="git is not installed"):
+        Git(repository[0])
+    write_program(tmp_path / "git", "echo git version 2.30.9")
+    with pytest.raises(ValueError, match=r"install git 2\.31 or later"):
+        Git(repository[0])
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--all", "-h", "HEAD:a.txt", ""])
@@ -73,12 +82,6 @@ def test_the_output_may_be_left_early(repository):
         lines.read()
 
 
-def test_a_shallow_clone_is_refused(repository, tmp_path):
-    run("clone", "-q", "--depth=1", f"file://{repository[0]}", tmp_path / "clone")
-    with pytest.raises(ValueError, match="git fetch --unshallow"):
-        Git(tmp_path / "clone")
-
-
 def test_a_repository_of_another_user(repository, tmp_path, monkeypatch):
     folder = tmp_path / "other.git"
     shutil.copytree(repository[0], folder)
@@ -93,15 +96,6 @@ def test_a_repository_of_another_user(repository, tmp_path, monkeypatch):
         Git(folder)
     (tmp_path / ".gitconfig").write_text(f"[safe]\n\tdirectory = {folder}\n")
     assert len(list(read_history(folder))) == 2
-
-
-def test_git_is_missing_or_old(repository, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match="git is not installed"):
-        Git(repository[0])
-    write_program(tmp_path / "git", "echo git version 2.30.9")
-    with pytest.raises(ValueError, match=r"install git 2\.31 or later"):
-        Git(repository[0])
 
 
 def test_a_damaged_object(tmp_path):

@@ -139,8 +139,10 @@ def test_binaries_submodules_modes_types_and_folders(commits):
     assert commits[14].files[0].is_submodule
 
 
-def test_a_commit_may_have_neither_a_message_nor_changes(commits):
+def test_a_commit_may_be_empty_and_content_may_look_like_a_diff(commits):
     assert (commits[4].message, commits[4].files) == ("", ())
+    assert changes(commits[22]) == {"right": "M"}
+    assert lines(commits[22], "right") == ["---- a/x", "-+++ b/x", "-@@ -1 +1 @@", "+diff --git a/x b/x"]
 
 
 def test_merges_are_compared_with_their_first_parent(commits):
@@ -169,11 +171,6 @@ def test_what_is_too_large_is_cut_flagged_and_counted(commits, history):
     assert commits[19].is_cut
     assert any("10 files beyond the first 30" in line for line in history.warnings)
     assert any("2 changed files are cut" in line for line in history.warnings)
-
-
-def test_content_that_looks_like_a_diff(commits):
-    assert changes(commits[22]) == {"right": "M"}
-    assert lines(commits[22], "right") == ["---- a/x", "-+++ b/x", "-@@ -1 +1 @@", "+diff --git a/x b/x"]
 
 
 def test_added_and_removed_lines_equal_those_of_git(repository):

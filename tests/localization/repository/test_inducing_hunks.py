@@ -29,8 +29,11 @@ def test_a_hunk_that_added_a_line_which_the_fix_removes_is_linked():
     assert warnings[0].startswith("reports with inducing files whose inducing hunks are found by equal lines: 1;")
 
 
-def test_brackets_keywords_and_comments_link_nothing():
+def test_what_the_fix_does_not_remove_or_change_links_nothing():
     made, warnings = found({"src/A.java": (lines("-}", "-return;", "-// total of all"),)})
+    assert len(made) == 0
+    assert warnings[0].endswith("in between: 1")
+    made, warnings = found({"src/A.java": (lines("-int total = 0;"),)}, files=((1, 0),), reports=2)
     assert len(made) == 0
     assert warnings[0].endswith("in between: 1")
 
@@ -40,20 +43,11 @@ def test_a_line_that_the_fix_adds_again_is_moved_and_not_removed():
     assert found(fix)[0].pairs.tolist() == [[0], [2]]
 
 
-def test_another_file_links_nothing_but_one_of_the_same_name_that_was_moved_does():
+def test_only_files_of_the_same_name_that_the_data_names_are_searched():
     assert len(found({"src/C.java": (lines("-int total = 0;"),)})[0]) == 0
     assert found({"lib/A.java": (lines("-int total = 0;"),)})[0].pairs.tolist() == [[0], [0]]
     both = {"lib/A.java": (lines("-int total = 0;"),), "src/A.java": (lines("-total = total + 1;"),)}
     assert found(both)[0].pairs.tolist() == [[0], [2]]
-
-
-def test_only_files_that_the_data_names_are_searched():
     fix = {"B.java": (lines("-int total = 0;"),)}
     assert len(found(fix)[0]) == 0
     assert found(fix, files=((0, 0), (0, 1)))[0].pairs.tolist() == [[0], [3]]
-
-
-def test_a_report_without_a_fix_among_the_changes_has_no_hunks():
-    made, warnings = found({"src/A.java": (lines("-int total = 0;"),)}, files=((1, 0),), reports=2)
-    assert len(made) == 0
-    assert warnings[0].endswith("in between: 1")

@@ -121,10 +121,12 @@ def test_scores_are_those_of_scikit_learn():
     assert dupe.warnings_ == ()
 
 
-def test_a_corpus_without_code_compares_the_other_fields_and_says_so():
+def test_a_corpus_without_code_or_tags_compares_the_other_fields_and_says_so():
     dupe = fitted(Dupe(), TABLE.drop(columns="code"))
     assert dupe.weights_["code - code"] == 0
     assert dupe.warnings_ == ("dupe: no document has words in code: its comparisons are 0",)
+    warning = "dup_predictor: no document has input for the tag similarity: it is 0"
+    assert fitted(DupPredictor(**FEW_TOPICS), TABLE.assign(labels="")).warnings_ == (warning,)
 
 
 def test_a_penalty_of_zero_is_refused():
@@ -211,8 +213,3 @@ def test_lists_of_different_lengths_are_padded():
     )
     assert np.isnan(lists.scores[:, 0, 1:]).all()
     assert lists.relevant.tolist() == [[True, False, False], [False, True, False]]
-
-
-def test_a_corpus_without_tags_says_so():
-    warning = "dup_predictor: no document has input for the tag similarity: it is 0"
-    assert fitted(DupPredictor(**FEW_TOPICS), TABLE.assign(labels="")).warnings_ == (warning,)

@@ -227,13 +227,13 @@ def test_similar_reports(resolutions):
     assert (found["very_similar"], found["similar_in_30_days"]) == (2, 3)
 
 
-def test_a_report_that_is_resolved_at_the_moment_is_open(resolutions):
+def test_reports_are_open_unless_they_were_resolved_before(resolutions):
     found = resolutions.of_similar(np.array([0.9]), np.datetime64("2024-01-02"))
     assert resolutions.of_tags(np.array([0]), np.datetime64("2024-01-02"))["same_tag_open"] == 1
     assert (found["similar_open"], found["nearest_resolved"]) == (1, 0)
-
-
-def test_no_earlier_report(resolutions):
+    resolutions = Resolutions(pd.DataFrame({"created_at": DAYS}))
+    assert resolutions.of_tags(np.array([0, 1]), NOW)["same_tag_open"] == 1
+    assert resolutions.of_document(0, NOW)["resolved"] == 0
     found = resolutions.of_similar(np.array([]), NOW)
     assert (found.pop("very_similar"), found.pop("similar_in_30_days")) == (0, 0)
     assert np.isnan(list(found.values())).all()
@@ -247,12 +247,6 @@ def test_one_report(resolutions):
     # Resolved later is not known now.
     assert resolutions.of_document(1, NOW)["resolved"] == 0
     assert np.isnan(resolutions.of_document(1, NOW)["hours_to_resolve"])
-
-
-def test_without_dates_of_resolution_every_report_is_open():
-    resolutions = Resolutions(pd.DataFrame({"created_at": DAYS}))
-    assert resolutions.of_tags(np.array([0, 1]), NOW)["same_tag_open"] == 1
-    assert resolutions.of_document(0, NOW)["resolved"] == 0
 
 
 def test_a_time_counts_as_a_minute_at_least():

@@ -40,12 +40,17 @@ def predictions(data):
     return {name: Prediction(values[data.val], values[data.test]) for name, values in noise.items()}
 
 
-def test_rho_and_rmse_are_those_of_scipy(data, predictions):
+def test_rho_and_rmse_are_those_of_scipy_and_intervals_and_deciles_by_hand(data, predictions):
     predicted = np.round(predictions["text_mlp"].test, 0)  # with ties
     true = data.y[data.test]
     assert spearman(predicted, true) == pytest.approx(spearmanr(predicted, true).statistic)
     assert np.isnan(spearman(np.ones(30), true))
     assert rmse(np.array([1.0, 5]), np.array([1.0, 2])) == pytest.approx(np.sqrt(4.5))
+    assert interval_of(np.arange(11.0)) == pytest.approx((1, 9))
+    table = decile_table(np.arange(20.0)[::-1], np.arange(20.0))
+    assert table["anchors"].tolist() == [2] * 10
+    assert table["predicted"].tolist() == [0.5 + 2 * number for number in range(10)]
+    assert table["true"].tolist() == [18.5 - 2 * number for number in range(10)]
 
 
 def test_a_weighted_sample_is_one_with_repeated_rows():
@@ -79,14 +84,6 @@ def test_the_network_is_compared_on_the_same_anchors(data, predictions):
     assert (row["method"], row["against"]) == ("text_network_mlp", "text_mlp")
     assert row["spearman_difference"] == pytest.approx(expected)
     assert row["mann_whitney_p"] == mannwhitneyu(first, second).pvalue
-
-
-def test_intervals_and_deciles_by_hand():
-    assert interval_of(np.arange(11.0)) == pytest.approx((1, 9))
-    table = decile_table(np.arange(20.0)[::-1], np.arange(20.0))
-    assert table["anchors"].tolist() == [2] * 10
-    assert table["predicted"].tolist() == [0.5 + 2 * number for number in range(10)]
-    assert table["true"].tolist() == [18.5 - 2 * number for number in range(10)]
 
 
 def test_the_published_numbers_stand_beside_ours():

@@ -49,9 +49,14 @@ def by_parser(html: str) -> tuple[list[str], list[str]]:
         ("<p>1 < 2 and 3 > 2</p><!-- language: lang-js --><p>2</p>", "1 < 2 and 3 > 2\n2", ""),
         ("<table><tr><td>a</td><td>b</td></tr></table>", "a\nb", ""),
         ("<p>pre<prefix>x</p>", "prex", ""),
+        # words about duplicates that are no mark
+        ("<p>Not a possible duplicate.</p>", "Not a possible duplicate.", ""),
+        ("<blockquote><p>Possible Duplicate: they said</p></blockquote>", "Possible Duplicate: they said", ""),
+        ('<p>Possible Duplicate: <a href="x">One</a>, but not</p>', "Possible Duplicate: One, but not", ""),
+        ('<blockquote><p>Possible Duplicate: <a href="x">One', "Possible Duplicate: One", ""),
     ],
 )
-def test_blocks_code_and_entities(html, text, code):
+def test_blocks_code_entities_and_words_about_duplicates(html, text, code):
     assert body_text(html) == (text, code, False)
 
 
@@ -74,19 +79,6 @@ def test_code_blocks_stay_if_asked_for():
 def test_marks_of_duplicates_are_removed(mark):
     assert body_text(f"{mark}\n\n<p>My question</p>") == ("My question", "", True)
     assert body_text(f"<p>My question</p>{mark}<p>More</p>") == ("My question\nMore", "", True)
-
-
-@pytest.mark.parametrize(
-    ("html", "text"),
-    [
-        ("<p>Not a possible duplicate.</p>", "Not a possible duplicate."),
-        ("<blockquote><p>Possible Duplicate: they said</p></blockquote>", "Possible Duplicate: they said"),
-        ('<p>Possible Duplicate: <a href="x">One</a>, but it differs</p>', "Possible Duplicate: One, but it differs"),
-        ('<blockquote><p>Possible Duplicate: <a href="x">One', "Possible Duplicate: One"),
-    ],
-)
-def test_words_about_duplicates_stay(html, text):
-    assert body_text(html) == (text, "", False)
 
 
 @pytest.mark.quick_cases(2)

@@ -45,16 +45,13 @@ def with_wrong_pairs(vectors):
     return wrong
 
 
-def test_the_given_vectors_rank_validation(one_query):
+def test_the_given_vectors_rank_validation_and_those_before_training_are_learnt_from(one_query):
     corpus, parts, vectors = one_query
     on_top = RankerOnTop(corpus, parts, vectors, LINEAR)
     assert on_top.metrics(vectors) == {"ranker_rr@10": 1.0, "ranker_mrr": 1.0}
     nearer_to_second = with_query(vectors, 0.8 * SECOND + 0.6 * FIRST)
     assert on_top.metrics(nearer_to_second) == {"ranker_rr@10": 1.0, "ranker_mrr": 0.5}
     assert on_top.metrics(vectors)["ranker_mrr"] == 1.0
-
-
-def test_the_ranker_learns_from_the_vectors_before_training_alone(one_query):
     corpus, parts, vectors = one_query
     wrong = with_wrong_pairs(vectors)
     assert RankerOnTop(corpus, parts, vectors, LINEAR).metrics(wrong)["ranker_mrr"] == 1.0
