@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +88,17 @@ def _batch_size_in(roots: Sequence[Path], group: str, choice: str | None) -> Any
     return None
 
 
-@dataclass(eq=False)
 class TrainingTime(Callback):
-    """Prints the number of steps at the start, and after 30 of them how long an epoch and the training will take."""
+    """Prints the number of steps at the start, and after 30 of them how long an epoch and the training will take.
 
-    about: str  # the beginning of the first line
-    console: Console  # where the lines are printed
+    Args:
+        about: The beginning of the first line.
+        console: Where the lines are printed.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, about: str, console: Console) -> None:
+        self.about = about
+        self.console = console
         self._epochs = 0.0  # to be trained
         self._started = 0.0
         self._reports = 0
