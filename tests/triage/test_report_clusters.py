@@ -95,11 +95,14 @@ def test_a_pair_has_the_probability_of_a_search_when_the_later_report_came_in(tm
     assert int(matches[0].best.issue_id) in cluster.rows
 
 
-def test_an_index_without_its_model_or_half_built_is_refused(folder, tmp_path):
+def test_an_index_without_its_model_is_refused(folder):
     with closing(IndexStore(folder / FILE)) as store, store.transaction():
         store.write_about({"matching": "{"})
     with pytest.raises(ValueError, match=r"matching.json is damaged: it is not JSON"):
         read_backlog(folder)
+
+
+def test_an_index_whose_building_was_interrupted_is_refused(tmp_path):
     with closing(IndexStore(tmp_path / FILE)):
         pass
     with pytest.raises(ValueError, match="build it again"):
