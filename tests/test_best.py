@@ -54,14 +54,11 @@ def go_on(home, copied):
     """Runs the command in the copied folder again; gives what it prints of the MRR before and after the training."""
 
     def run(*options):
-        return mrr_line(home[1]("train", *BEST, *SMALL, *options, "hydra.run.dir=copied"))
+        printed = home[1]("train", *BEST, *SMALL, *options, "hydra.run.dir=copied").splitlines()
+        (line,) = [line for line in printed if line.startswith("MRR of a ranker on validation: ")]
+        return line
 
     return run
-
-
-def mrr_line(printed):
-    (line,) = [line for line in printed.splitlines() if line.startswith("MRR of a ranker on validation: ")]
-    return line
 
 
 def values(folder):

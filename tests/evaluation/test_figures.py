@@ -173,14 +173,10 @@ def test_the_largest_groups_that_test_touches_are_shown_whole_up_to_a_size():
 TAGS = [("a", "b", "c")] * 4 + [("d", "e", "f")] * 3 + [("b", "e"), ("alone",)]
 
 
-def drawn_labels(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].texts]
-
-
 def test_labels_begin_with_the_most_frequent_tags_and_communities_have_a_colour_each():
     figure = tag_network(build_tag_network(TAGS))
     axis = figure.axes[0]
-    assert drawn_labels(figure) == ["b", "a", "c", "e", "d", "f"]
+    assert [text.get_text() for text in axis.texts] == ["b", "a", "c", "e", "d", "f"]
     colours = {text.get_text(): text.get_color() for text in axis.texts}
     assert colours["a"] == colours["b"] == colours["c"] != colours["d"] == colours["e"] == colours["f"]
     assert len(axis.lines) == 7

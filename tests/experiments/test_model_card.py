@@ -41,11 +41,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def change(folder, **sections) -> None:
-    cfg = OmegaConf.merge(OmegaConf.load(folder / "config.yaml"), sections)
-    OmegaConf.save(cfg, folder / "config.yaml")
-
-
 @pytest.fixture
 def card(make_corpus, folder):
     """Makes the card of the folder as it then is."""
@@ -123,7 +118,8 @@ def test_what_a_run_has_otherwise_is_told(card, folder):
         "test-pool",
     ):
         assert words.lower() not in plain.lower()
-    change(folder, ranking={"window_days": 90}, labels={"fraction": 0.1}, encoder={"model": "./mine"})
+    other = {"ranking": {"window_days": 90}, "labels": {"fraction": 0.1}, "encoder": {"model": "./mine"}}
+    OmegaConf.save(OmegaConf.merge(OmegaConf.load(folder / "config.yaml"), other), folder / "config.yaml")
     leak = json.loads((folder / "leak.json").read_text()) | {"closure_found": 2, "closure_f1": 0.9}
     (folder / "leak.json").write_text(json.dumps(leak))
     pool = pd.read_csv(folder / "ranking.csv").assign(mrr=0.9)

@@ -177,15 +177,11 @@ def test_pairs_of_one_part_do_not_depend_on_those_of_another(make_corpus):
     pd.testing.assert_frame_equal(of_part(more_validation, "train", "test"), of_part(plain, "train", "test"))
 
 
-def with_links(corpus, *pairs: tuple[int, int]):
-    table = pd.DataFrame(pairs, columns=["query", "document"]).assign(source="", made_at=pd.NaT)
-    return replace(corpus, links=Links(table, len(corpus), len(corpus)))
-
-
 def test_only_marked_pairs_train_while_all_pairs_are_evaluated(make_corpus):
     # Three groups of three, a chain of links in each; one link names the newer report.
     corpus = make_corpus(np.repeat([0, 3, 6], 3), days=range(9))
-    corpus = with_links(corpus, (1, 0), (1, 2), (4, 3), (5, 4), (7, 6), (8, 7))
+    links = pd.DataFrame({"query": [1, 1, 4, 5, 7, 8], "document": [0, 2, 3, 4, 6, 7], "source": "", "made_at": pd.NaT})
+    corpus = replace(corpus, links=Links(links, 9, 9))
     sampled = PairSampler(0, positives="marked").sample(corpus, TimeSplit(1 / 3, 2 / 3))
     by_part = {part: codes(rows) for part, rows in sampled.table.groupby("part")}
     assert by_part == {"train": {(0, 1), (1, 2)}, "val": {(3, 4), (4, 5), (3, 5)}, "test": {(6, 7), (7, 8), (6, 8)}}

@@ -4,15 +4,10 @@ import pytest
 import torch
 from small_duplicates import everyone, unit_rows
 
-from gedbd.duplicates.graph.adjacency import DenseAdjacency, SparseAdjacency, knn
+from gedbd.duplicates.graph.adjacency import DenseAdjacency, SparseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch, NodeFeatures
 
 N_ID = torch.tensor([5, 0, 9])
-
-
-def build(rule: str, features: str, **options) -> GraphBranch:
-    ends = unit_rows(12), everyone(12)
-    return GraphBranch(DenseAdjacency(*ends) if rule == "dense" else knn(*ends, 3), 12, 4, features, **options)
 
 
 def test_two_layers_by_hand():
@@ -28,7 +23,7 @@ def test_two_layers_by_hand():
 
 
 def test_the_graph_is_not_in_the_checkpoint_and_half_precision_is_not_its():
-    branch = build("dense", "text")
+    branch = GraphBranch(DenseAdjacency(unit_rows(12), everyone(12)), 12, 4, "text")
     assert [name for name in branch.state_dict() if name.startswith("adjacency")] == []
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert branch(N_ID, torch.randn(3, 4, dtype=torch.bfloat16)).dtype == torch.float32

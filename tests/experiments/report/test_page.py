@@ -34,12 +34,6 @@ PAIRS = pd.DataFrame({"verdict": ["", "duplicate"], "report": ["3", EVIL], "sugg
 JUDGING = Judging("key <1>", "judgements.csv", "out", "gedbd judge", (Verdict(EVIL, "2", "accept"),))
 
 
-def line() -> Figure:
-    figure = Figure(figsize=(4, 3))
-    figure.subplots().plot([0, 1])
-    return figure
-
-
 def cells(shown, attribute: str = "text") -> list[list[object]]:
     return [[getattr(cell, attribute) for cell in row] for row in shown.rows]
 
@@ -79,7 +73,9 @@ def test_ids_with_an_address_are_links_that_open_in_a_tab_of_their_own(tmp_path)
 
 @pytest.mark.figures
 def test_page_escapes_what_reports_say_and_figures_have_a_size(tmp_path):
-    section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', line())])
+    figure = Figure(figsize=(4, 3))
+    figure.subplots().plot([0, 1])
+    section = Section("A <b> & c", "text & <i>", [TABLE], [("one", 'a "figure" <x>', figure)])
     text = write_report(tmp_path, "T <1>", "sum", [section]).read_text()
     assert "<title>T &lt;1&gt;</title>" in text
     assert '<td dir="auto">&lt;c&gt;</td>' in text

@@ -13,10 +13,6 @@ def parse(text, limits=NO_LIMITS):
     return parse_patch(text.split("\n"), limits)
 
 
-def change(path, status="M", old_path=None, is_binary=False, is_submodule=False, hunks=(), is_cut=False):
-    return FileChange(status, path, path if old_path is None else old_path, is_binary, is_submodule, hunks, is_cut)
-
-
 def test_a_modified_file_has_its_hunks_with_numbers_section_and_lines():
     text = """diff --git a/src/A.java b/src/A.java
 index 1111111..2222222 100644
@@ -31,7 +27,8 @@ index 1111111..2222222 100644
 -gone
 \\ No newline at end of file"""
     first = Hunk(3, 2, 3, 3, "class A {", (" int a;", "-int b;", "+int c;", "+int d;"))
-    assert parse(text) == [change("src/A.java", hunks=(first, Hunk(9, 1, 11, 0, "", ("-gone",))))]
+    hunks = (first, Hunk(9, 1, 11, 0, "", ("-gone",)))
+    assert parse(text) == [FileChange("M", "src/A.java", "src/A.java", False, False, hunks, False)]
 
 
 def test_copies_and_names_that_git_quotes_or_that_contain_spaces():

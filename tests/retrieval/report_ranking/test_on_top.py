@@ -34,10 +34,6 @@ def one_query():
     return tracker([0, 1, 0], [FIRST, SECOND, FIRST])
 
 
-def with_query(vectors, query):
-    return np.concatenate([vectors[:-1], np.array([query], dtype=np.float32)])
-
-
 def with_wrong_pairs(vectors):
     """Each training duplicate gets the vector of another one."""
     wrong = vectors.copy()
@@ -49,7 +45,7 @@ def test_the_given_vectors_rank_validation_and_those_before_training_are_learnt_
     corpus, parts, vectors = one_query
     on_top = RankerOnTop(corpus, parts, vectors, LINEAR)
     assert on_top.metrics(vectors) == {"ranker_rr@10": 1.0, "ranker_mrr": 1.0}
-    nearer_to_second = with_query(vectors, 0.8 * SECOND + 0.6 * FIRST)
+    nearer_to_second = np.vstack([vectors[:-1], (0.8 * SECOND + 0.6 * FIRST).astype(np.float32)])
     assert on_top.metrics(nearer_to_second) == {"ranker_rr@10": 1.0, "ranker_mrr": 0.5}
     assert on_top.metrics(vectors)["ranker_mrr"] == 1.0
     corpus, parts, vectors = one_query

@@ -113,14 +113,10 @@ TABLE = pd.DataFrame({"title": list("abcdef")})
 TRAIN = pd.DataFrame({"query": [1, 3, 5, 5], "document": [0, 1, 4, 2], "label": [1, 1, 1, 0]})
 
 
-def fitted() -> KnownDuplicates:
+def test_the_size_of_a_group_counts_documents_before_the_query_only():
     scorer = KnownDuplicates()
     scorer.fit(ScorerInputs(TABLE, TABLE, TRAIN))
-    return scorer
-
-
-def test_the_size_of_a_group_counts_documents_before_the_query_only():
-    scores = np.exp(fitted().scores(np.array([0, 2, 3, 5])))
+    scores = np.exp(scorer.scores(np.array([0, 2, 3, 5])))
     np.testing.assert_allclose(scores[:, :2], [[1, 1], [2, 2], [2, 2], [3, 3]], rtol=1e-6)
     np.testing.assert_allclose(scores[:, 2], 1)
     np.testing.assert_allclose(scores[:, 4], 1, rtol=1e-6)  # 5 is the query itself, and 4 the only one before it

@@ -79,11 +79,6 @@ def test_tags_are_learnt_from_the_documents_until_the_last_training_query():
 PAIRS = pd.DataFrame({"query": [2], "document": [0], "label": [1]})
 
 
-def tagged(*labels: str) -> pd.DataFrame:
-    days = pd.to_datetime([f"2024-01-{day + 1:02}" for day in range(len(labels))], utc=True)
-    return pd.DataFrame({"component": "", "labels": list(labels), "created_at": days})
-
-
 def naive_overlap(first: str, second: str) -> float:
     a, b = ({tag for tag in labels.lower().split(";") if tag} for labels in (first, second))
     return len(a & b) / len(a | b) if a | b else 0.0
@@ -91,7 +86,9 @@ def naive_overlap(first: str, second: str) -> float:
 
 @pytest.fixture(scope="module")
 def reports() -> pd.DataFrame:
-    return tagged("ui;crash", "UI", "crash;ui", "crash;net", "", "later;ui", "")
+    labels = ["ui;crash", "UI", "crash;ui", "crash;net", "", "later;ui", ""]
+    days = pd.date_range("2024-01-01", periods=len(labels), tz="UTC")
+    return pd.DataFrame({"component": "", "labels": labels, "created_at": days})
 
 
 def test_overlap_is_that_of_sets(reports):
