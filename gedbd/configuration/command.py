@@ -28,11 +28,11 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from gedbd.configuration.command_words import (
     MULTIRUN_FLAGS,
     check_config_flags,
-    check_flags,
     flag_values,
+    flags_first,
     gnu_options,
     literal_paths,
-    multirun_first,
+    parsed_flags,
     searched_folders,
     with_latest_run,
 )
@@ -71,9 +71,8 @@ def options_for_hydra(
     words = read_arguments(words)  # texts and paths become options
     words = searched_folders(words)  # --config-dir FOLDER becomes hydra.searchpath=
     words = literal_paths(words)
-    words = multirun_first(words)
-    check_flags(words)
-    check_config_flags(words, Path(CONF_DIR))
+    words = flags_first(words)
+    check_config_flags(parsed_flags(words), Path(CONF_DIR))
     return with_latest_run(config_name, words) if "run" in names else words  # run=latest becomes run=FOLDER
 
 

@@ -6,9 +6,9 @@ refuses them.
 
 import os
 import re
+from argparse import ArgumentError, Namespace
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
 from pathlib import Path
 
 from gedbd.configuration.option_types import names_path
@@ -20,21 +20,8 @@ NAME_AND_VALUE = re.compile(r"([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")  # a quoted value, which may hold blanks
 MULTIRUN_FLAGS = ("-m", "--multirun")
 GNU_OPTION = re.compile(r"--([A-Za-z_][\w./@-]*)(=.*)?", re.DOTALL)
-# Hydra's flags; argparse accepts abbreviations of the long ones, and a value right after some of the short ones.
-HYDRA_FLAGS = ("--hydra-help", "--resolve", "--run", "--multirun", "--shell-completion")
-HYDRA_VALUES = (
-    "--cfg",
-    "--package",
-    "--config-path",
-    "--config-name",
-    "--config-dir",
-    "--experimental-rerun",
-    "--info",
-)
-HYDRA_SHORT = ("-c", "-p", "-r", "-m", "-sc", "-i")
+RUN_FLAG = "--run"  # of Hydra, beside the option ``run``
 CONFIG_DIR_FLAGS = ("--config-dir", "-cd")
-PATH_FLAGS = ("--config-path", "-cp")
-NAME_FLAGS = ("--config-name", "-cn")
 SEARCHPATH = "hydra.searchpath="
 OUTPUTS = Path("outputs")
 LATEST = "run=latest"
@@ -88,7 +75,7 @@ def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
     for position, word in enumerate(words[:end]):
         match = GNU_OPTION.fullmatch(word)
-        if match is None or word in HYDRA_FLAGS:
+        if match is None or word == RUN_FLAG:
             continue
         name = match[1].replace("-", "_")  # --top-k=5
         if word == "--json" and name not in names:
@@ -178,7 +165,7 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
         ValueError: If there are more positional arguments than options, or a flag is unknown.
     """
     words = list(arguments)
-    check_flags(words)
+    parsed_flags(words)
     unset = [option for option in options if not any(word.startswith(f"{option}=") for word in words)]
     positions = [position for position, word in enumerate(words) if _is_positional(word)]
     if len(positions) > len(unset):
@@ -252,36 +239,44 @@ def searched_folders(arguments: Sequence[str]) -> list[str]:
     return rest + ([f"{SEARCHPATH}[{entries}]"] if folders else [])
 
 
-def multirun_first(arguments: Sequence[str]) -> list[str]:
-    """Moves ``-m`` to the front: Hydra refuses flags between options."""
-    return sorted(arguments, key=lambda word: word not in MULTIRUN_FLAGS)
+def flags_first(arguments: Sequence[str]) -> list[str]:
+    """Moves Hydra's flags to the front: it refuses flags between options."""
+    options: list[str] = parsed_flags(arguments).overrides
+    return [word for word in arguments if word not in options] + options
 
 
-def check_flags(arguments: Sequence[str]) -> None:
-    """Raises ValueError if a word begins with a hyphen and is not a flag that Hydra reads."""
-    for word in arguments:
-        flag, equals, _ = word.partition("=")
-        known = HYDRA_VALUES if equals else HYDRA_FLAGS + HYDRA_VALUES
-        is_long = len(flag) > len("--") and any(name.startswith(flag) for name in known)
-        if word.startswith("-") and not is_long and (word.startswith("--") or not word.startswith(HYDRA_SHORT)):
-            raise ValueError(f"unknown flag {word}: options are written name=value; --help lists them and the flags")
+def parsed_flags(arguments: Sequence[str]) -> Namespace:
+    """The flags of a command line as Hydra reads them; ``overrides`` holds the options.
+
+    Raises:
+        ValueError: If a word begins with a hyphen and is no flag of Hydra, or a flag has no value or a wrong one.
+    """
+    from hydra._internal.utils import get_args_parser  # slow import
+
+    parser = get_args_parser()
+    parser.exit_on_error = False
+    try:
+        parsed, unknown = parser.parse_known_intermixed_args(arguments)
+    except ArgumentError as error:
+        raise ValueError(f"{error.argument_name}: {error.message}") from error
+    unknown += [word for word in parsed.overrides if word.startswith("-")] + ["--"] * ("--" in arguments)
+    if parsed.experimental_rerun:
+        unknown.append("--experimental-rerun")  # it would load a pickle
+    if unknown:
+        raise ValueError(f"unknown flag {unknown[0]}: options are written name=value; --help lists them and the flags")
+    for flag in ("resolve", "package"):
+        if getattr(parsed, flag) and not parsed.cfg:
+            raise ValueError(f"--{flag} is for the options that --cfg prints: add --cfg job")
+    return parsed
 
 
-def check_config_flags(arguments: Sequence[str], conf: Path) -> None:
+def check_config_flags(flags: Namespace, conf: Path) -> None:
     """Raises ValueError if a Hydra flag names a configuration that does not exist; Hydra would print its usage."""
-    following = dict(pairwise(arguments))
-    values = {}
-    for word in arguments:
-        flag, equals, value = word.partition("=")
-        values[flag] = value if equals else following.get(word, "")
-    folder, name = (
-        next((values[flag] for flag in flags if flag in values), None) for flags in (PATH_FLAGS, NAME_FLAGS)
-    )
-    path = conf if folder is None else Path(folder)
-    file = path if name is None else path / f"{name.removesuffix('.yaml')}.yaml"
+    path = Path(flags.config_path or conf)
+    file = path / f"{flags.config_name.removesuffix('.yaml')}.yaml" if flags.config_name else path
     if not file.exists():
         raise ValueError(
-            f"{file} does not exist: leave {NAME_FLAGS[0]} and {PATH_FLAGS[0]} out; {CONFIG_DIR_FLAGS[0]} FOLDER adds"
+            f"{file} does not exist: leave --config-name and --config-path out; {CONFIG_DIR_FLAGS[0]} FOLDER adds"
             " your own files, which group=NAME chooses, such as experiment=NAME"
         )
 

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 from gedbd.configuration.help import NOT_CHOICES
-from gedbd.configuration.option_types import unknown_trainer_option
+from gedbd.configuration.option_types import interpolation_problem, unknown_trainer_option
 from gedbd.io.console import first_line
 from gedbd.io.files import CONF_DIR
 
@@ -57,6 +57,12 @@ SWITCH_OFF_HINTS = {
     "experiment": "leave experiment= out for the defaults",
     "logger": "leave logger= out; without it a run writes only metrics.csv (logger=csv)",
 }
+# Files of Hydra's plugins, and what installs them.
+PLUGINS = {
+    "hydra/launcher/joblib": "joblib",
+    "hydra/launcher/submitit_local": "submitit",
+    "hydra/launcher/submitit_slurm": "submitit",
+}
 # Recognised by name, as importing Lightning takes a second.
 USERS_ERRORS = {"MisconfigurationException", "StoreUnavailable"}
 FILE_OPTIONS = ("out", "fill")  # temporary files are written to the same folder
@@ -70,6 +76,12 @@ class CommandError(SystemExit):
         super().__init__(line)
         self.folder = folder
         self.status = status
+
+
+def left_out(word: str, name: str, groups: Container[str]) -> str:
+    """The message for a word that leaves out a whole section or option, which the command needs."""
+    cure = SWITCH_OFF_HINTS.get(name, f"choose another {name}=" if name in groups else f"leave {word} out")
+    return f"{word}: this command needs {name}: {cure}; ~ is for entries within a section"
 
 
 def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:
@@ -90,13 +102,20 @@ def composition_line(error: Exception, words: Sequence[str], names: Sequence[str
     refused = re.match(r"Could not (?:override|delete from config\.) '(.+?)'", first)
     if refused:
         return _unknown_option(refused[1], words, names)
-    if first.startswith("Config group override must be"):
-        return _switched_off_group(words) or first
-    ambiguous = re.match(r"Ambiguous value for argument '(.+)'", first)
-    if ambiguous:
-        return f"{ambiguous[1]} has several values: add -m to run each of them, or write a list as [1,2]"
-    cause = f" {first_line(error.__cause__)}" if error.__cause__ else ""
-    return f"{first}{cause} (in {' '.join(words)})"
+    no_file = _unknown_group_file(words) if first.startswith("Config group override must be") else None
+    if no_file:
+        return no_file
+    several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+?)'(?: requires|$)", first)
+    if several:
+        return f"{several[1]} has several values: add -m to run each of them, or write a list as [1,2]"
+    present = re.match(r"Could not append to config. An item is already at '(.+)'", first)
+    if present:
+        return f"+{present[1]}: this option exists: write {present[1]}= without the +"
+    merged = re.match(r"Error merging override (.+)", first)
+    cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
+    if merged:
+        return f"{merged[1]}: this value does not fit the option{cause}: --hydra-help explains those of Hydra"
+    return f"these options cannot be composed: {first}{cause}, in {' '.join(words)}"
 
 
 def _not_an_option(word: str, words: Sequence[str], names: Sequence[str]) -> str:
@@ -122,7 +141,7 @@ def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
     if isinstance(error, ConfigAttributeError | ConfigKeyError):
         return f"this command needs the option {error.full_key}, which is missing"
     if isinstance(error, InterpolationResolutionError):
-        return f"{error.full_key}: {first_line(error)}"
+        return f"{error.full_key}: {interpolation_problem(error)}"
     if isinstance(error, OSError):
         return os_error_line(error, outputs)
     if isinstance(error, sqlite3.OperationalError):
@@ -197,6 +216,8 @@ def _options_of(path: Path, outputs: Mapping[str, Path]) -> Iterator[str]:
 def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     # A choice may hold slashes, as model names do; so may the names of Hydra's groups.
     group, _, choice = missing.rpartition("/") if missing.startswith("hydra/") else missing.partition("/")
+    if missing in PLUGINS:
+        return f"{group}={choice} needs another package: pip install 'gedbd[{PLUGINS[missing]}]'"
     choices = [option for option in options if (group, option) not in NOT_CHOICES]
     if not choices:
         return f"{group}={choice}: {missing}.yaml does not exist"
@@ -211,12 +232,12 @@ def _unknown_choice(missing: str, options: Sequence[str]) -> str:
     return " ".join([f"{group}={choice} is unknown: {first}", *(hint[0].upper() + hint[1:] for hint in rest)])
 
 
-def _switched_off_group(words: Sequence[str]) -> str | None:
-    """The message for ``logger=false`` and ``logger=null``, which name no file; None without such a word."""
+def _unknown_group_file(words: Sequence[str]) -> str | None:
+    """The message for ``logger=false``, ``logger=null`` and ``logger=5``, which name no file; None if there is none."""
     for word in words:
         group, _, choice = word.partition("=")
-        files = Path(CONF_DIR, group).glob("*.yaml")
-        if choice.lower() in NO_CHOICE and (options := sorted(file.stem for file in files)):
+        options = sorted(file.stem for file in Path(CONF_DIR, group).glob("*.yaml")) if group else []
+        if options and choice not in options:
             return _unknown_choice(f"{group}/{choice.lower()}", options)
     return None
 

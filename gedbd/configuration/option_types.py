@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
-COMPUTED = re.compile(r"\$\{(?!oc\.)[\w.]+:")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
+COMPUTED = re.compile(r"\$\{(?!oc\.)([\w.]+):")  # a resolver of Hydra or gedbd: hydra, auto_precision, ...
 NO_LIMIT = {"trainer.max_epochs": -1}  # Lightning trains until early stopping
 NULLABLE = (
     "dataset.suffixes",
@@ -265,13 +265,28 @@ def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") 
 
 def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
     """An option's value; None for a value that Hydra or a resolver sets later."""
-    if written == MISSING or _is_computed(written):
+    computed = COMPUTED.search(written) if isinstance(written, str) else None
+    if written == MISSING or (computed and OmegaConf.has_resolver(computed[1])):
         return None
     try:
         return OmegaConf.select(cfg, key)
     except InterpolationResolutionError as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{key}={written}: {reason}") from error
+        raise ValueError(f"{key}={written}: {interpolation_problem(error)}") from error
+
+
+def interpolation_problem(error: InterpolationResolutionError) -> str:
+    """Why ``${...}`` has no value, and what to do."""
+    reason = str(error).partition("\n")[0]
+    option = re.search(r"Interpolation key '(.+)' not found", reason)
+    variable = re.search(r"Environment variable '(.+)' not found", reason)
+    resolver = re.search(r"Unsupported interpolation type (.+)", reason)
+    if option:
+        return f"there is no option {option[1]} to take the value from: --cfg job lists the options"
+    if variable:
+        return f"the environment variable {variable[1]} is not set: set it, or write ${{oc.env:{variable[1]},DEFAULT}}"
+    if resolver:
+        return f"there is no function {resolver[1]}: write an option's name, as in ${{seed}}, or ${{oc.env:NAME}}"
+    return f"its value cannot be computed ({reason})"
 
 
 def unknown_trainer_option(word: str, names: Sequence[str]) -> str:

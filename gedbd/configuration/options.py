@@ -21,21 +21,22 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
-from gedbd.configuration.command_words import SEARCHPATH, option_of
-from gedbd.configuration.errors import FULL_NAMES, composition_line, os_error_line
-from gedbd.configuration.help import first_example
+from gedbd.configuration.command_words import SEARCHPATH, option_of, parsed_flags
+from gedbd.configuration.errors import FULL_NAMES, composition_line, left_out, os_error_line
+from gedbd.configuration.help import first_example, option_words, read_command
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.io.files import CONF_DIR, IN_PACKAGE, corpus_name
 from gedbd.io.locks import OWNER, RUN_LOCK
 
 SWEEPS = "outputs/sweeps"
 PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # Hydra options that a single run handles without hydra.main
-PLAIN_FLAGS = {"-m", "--multirun", "-r", "--run"}
 REPLACED_BY_STORE = ("out", "index")  # options for an index in a folder; with store= the index is on a server
+SEVERAL_FILES = ("callbacks", "debug", "experiment", "logger")  # groups of which several files may be chosen
 PROBE = b"\0" * (1 << 16)
 
 # Parent -> folder that the running command created in it; None while no command is running.
@@ -45,7 +46,8 @@ _created: dict[Path, Path] | None = None
 def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[DictConfig | None, list[Path]]:
     """Composes the options of a command and checks them.
 
-    A command line with other flags than ``-m``, such as ``--cfg``, is not checked: Hydra handles it.
+    With ``--cfg`` and ``--info``, which run nothing, only the names of options are checked, and another configuration
+    than the command's is not.
 
     Returns:
         The options of a single run with Hydra's own, or None if Hydra has more to do, such as a sweep; and the folders
@@ -55,15 +57,20 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
         ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
             written.
     """
-    words = [word for word in arguments if not word.startswith("-")]
-    flags = set(arguments) - set(words)
-    if not flags <= PLAIN_FLAGS:
+    flags = parsed_flags(arguments)
+    if flags.config_name or flags.config_path or flags.hydra_help or flags.shell_completion:
         return None, []
+    words = flags.overrides
     with initialize_config_dir(CONF_DIR, job_name=config_name, version_base="1.3"):
         jobs = list(_jobs(config_name, words))
-        first = _compose(config_name, jobs[0])
+        shows_only = flags.cfg or flags.info
+        first = _compose(config_name, words if shows_only and not flags.multirun else jobs[0])
+        if shows_only:
+            if OmegaConf.select(first, flags.package or "hydra") is None:
+                raise ValueError(f"--package {flags.package}: there is no such section: --cfg job lists them")
+            return None, []
         # Some experiments set the mode themselves.
-        multirun = bool(flags & {"-m", "--multirun"}) or first.hydra.mode == RunMode.MULTIRUN
+        multirun = flags.multirun or first.hydra.mode == RunMode.MULTIRUN
         for job in jobs if multirun else [words]:
             cfg = first if job == jobs[0] else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
@@ -143,9 +150,12 @@ def _jobs(config_name: str, words: list[str]) -> Iterator[list[str]]:
         overrides = OverridesParser.create().parse_overrides(words)
     except HydraException as error:
         raise ValueError(composition_line(error, words, _names(config_name))) from error
+    _check_groups(config_name, words)
     alternatives = []
     for override in overrides:
-        if override.is_choice_sweep():
+        if override.is_sweep_override() and override.is_hydra_override():
+            raise ValueError(f"{override.input_line}: an option of Hydra has one value in all runs: give one")
+        if override.is_choice_sweep() and not isinstance(override.value(), Glob):
             alternatives.append([f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()])
         elif not override.is_sweep_override():
             alternatives.append([str(override.input_line)])
@@ -170,6 +180,19 @@ def _names(config_name: str) -> list[str]:
     """Names of a command's groups and options, from its defaults, which compose whatever the command line is."""
     known = compose(config_name, return_hydra_config=True)
     return [*map(str, known.hydra.runtime.choices), *dotted_names(plain_options(known))]
+
+
+def _check_groups(config_name: str, words: Sequence[str]) -> None:
+    """Raises ValueError if a whole section or option is left out, or a group gets several files and reads one."""
+    groups = read_command(config_name).groups
+    for word in words:
+        name = option_of(word)
+        if word.startswith("~") and (name in option_words(config_name) or name in ("hydra", "hydra.callbacks")):
+            raise ValueError(left_out(word, name, groups))
+        if word.startswith("+") and name in groups:
+            raise ValueError(f"{word}: this group exists: write {word.lstrip('+')}")
+        if name in groups and name not in SEVERAL_FILES and word.partition("=")[2].startswith("["):
+            raise ValueError(f"{word}: {name}= takes one choice; to run each of several: -m {name}=A,B")
 
 
 def _check_searchpath(words: list[str]) -> None:

@@ -94,6 +94,8 @@ class OptunaSweeper(Sweeper):
             )
         assert self.config is not None
         folder = Path(self.config.hydra.sweep.dir)
+        if "?" in str(folder.resolve()):  # where the options begin in the address of a database
+            raise ValueError(f"hydra.sweep.dir={folder}: a search cannot be stored below a name with a question mark")
         storage = f"sqlite:///{folder.resolve()}/{STUDY_FILE}"
         study = self._open_study(folder, storage, sorted(arguments))
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))

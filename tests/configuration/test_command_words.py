@@ -10,10 +10,11 @@ from hydra import compose, initialize_config_dir
 from gedbd.configuration.command import options_for_hydra
 from gedbd.configuration.command_words import (
     check_config_flags,
-    check_flags,
+    flags_first,
     gnu_options,
     literal_paths,
     literal_text,
+    parsed_flags,
     positional_list,
     positional_options,
     with_latest_run,
@@ -106,21 +107,30 @@ def test_existing_paths_are_read_as_they_are_named(tmp_path, monkeypatch):
 def test_a_configuration_that_does_not_exist_is_told(tmp_path):
     (tmp_path / "train.yaml").touch()
     for known in (["--config-name", "train"], ["-cn=train.yaml"], ["-cp", str(tmp_path), "-cn", "train"], ["seed=1"]):
-        check_config_flags(known, tmp_path)
+        check_config_flags(parsed_flags(known), tmp_path)
     for unknown, missing in (
         (["--config-name", "foo"], tmp_path / "foo.yaml"),
         (["-cp", "nowhere", "-cn", "train"], "nowhere/train.yaml"),
         (["--config-path=nowhere", "seed=1"], "nowhere"),
     ):
         with pytest.raises(ValueError, match=f"^{missing} does not exist: leave --config-name and --config-path out; "):
-            check_config_flags(unknown, tmp_path)
+            check_config_flags(parsed_flags(unknown), tmp_path)
 
 
 def test_flags_of_hydra_are_left_to_it_and_others_are_refused():
-    check_flags(["-m", "--multirun", "--multi", "-cjob", "--cfg=job", "-cd=my", "--hydra-help", "a=--b", "-scinstall"])
-    for word in ("-x", "--index", "--index=x", "--run=x", "-1", "--"):
-        with pytest.raises(ValueError, match=f"^unknown flag {word}: "):
-            check_flags([word])
+    words = ["-m", "a=1", "--multirun", "--multi", "-cjob", "--cfg=all", "-cd=my", "--hydra-help", "a=--b"]
+    assert flags_first(words) == [*words[:1], *words[2:-1], "a=1", "a=--b"]
+    for word in ("-x", "--index", "--index=x", "-1", "--", "--experimental-rerun=job.pickle"):
+        with pytest.raises(ValueError, match=f"^unknown flag {word.partition('=job')[0]}: "):
+            parsed_flags([word])
+    for words, message in (
+        (["--cfg", "foo"], "^--cfg/-c: invalid choice: 'foo'"),
+        (["--run=x"], "^--run/-r: ignored explicit argument 'x'$"),
+        (["--cfg"], "^--cfg/-c: expected one argument$"),
+        (["--resolve"], "^--resolve is for the options that --cfg prints: add --cfg job$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parsed_flags(words)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
@@ -56,7 +57,8 @@ class SweepTable(Callback):
         params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
         overrides = OverridesParser.create().parse_overrides([*params, *plain_words(config.hydra.overrides.task)])
         self.varied = {str(item.get_key_element()) for item in overrides if item.is_sweep_override()}
-        if config.hydra.sweeper._target_.endswith(".BasicSweeper"):
+        has_glob = any(isinstance(item.value(), Glob) for item in overrides)  # Hydra finds the files it names later
+        if config.hydra.sweeper._target_.endswith(".BasicSweeper") and not has_glob:
             (batch,) = BasicSweeper.split_arguments(overrides, None)
             self.jobs = [tuple(job) for job in batch]
             self.total = len(self.jobs)
