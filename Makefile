@@ -62,8 +62,8 @@ browser: .venv/dev-installed  ## test a report and the service's page in headles
 	$(PYTEST) -m browser tests/test_browser.py tests/test_judging_page.py tests/service/test_service_page.py
 
 # Ten minutes by default. The faults of a full disk and of the clock need root and a C compiler.
-soak: .venv/dev-installed  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1)
-	PYTHONPATH=tests/helpers OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap)
+soak: .venv/dev-installed  ## serve under load while faults are injected (MINUTES=, SEED=, OVERLAP=1, SYNC=1)
+	PYTHONPATH=tests/helpers OMP_NUM_THREADS=1 $(BIN)/python soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) $(if $(OVERLAP),--overlap) $(if $(SYNC),--sync)
 
 check: .venv/dev-installed  ## format, lint and types
 	$(BIN)/ruff format --check

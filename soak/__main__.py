@@ -1,6 +1,7 @@
 """``make soak``: eight clients work while faults are injected; then every acknowledged write must be there.
 
 make soak MINUTES=10 OVERLAP=1
+make soak SYNC=1: gedbd sync beside the webhook instead, see ``following``
 """
 
 import argparse
@@ -18,6 +19,7 @@ from check import answers, lost, settled_answers
 from clients import Client, pause, resume
 from faults import Faults
 from figures import figures_of, show_figures
+from following import follow
 from github import FaultyGitHub
 from ledger import Ledger, now
 from rich.console import Console
@@ -43,9 +45,14 @@ def main() -> None:
     parser.add_argument(
         "--overlap", action="store_true", help="start a second server over the folder every now and then"
     )
+    parser.add_argument("--sync", action="store_true", help="run gedbd sync beside the webhook instead")
     parser.add_argument("--out", type=Path, default=Path("outputs/soak"))
     chosen = parser.parse_args()
     console = Console()
+    if chosen.sync:
+        figures = follow(chosen.minutes, chosen.seed, chosen.out, console)
+        console.print_json(json.dumps(figures))
+        sys.exit(1 if figures["broken"] else 0)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         disk = work / "disk"

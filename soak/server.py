@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -30,12 +31,14 @@ class Server:
         index: Folder of the index.
         work: Where logs and caches go.
         github_url: The API of GitHub.
+        options: Further options of the command.
     """
 
-    def __init__(self, index: Path, work: Path, github_url: str) -> None:
+    def __init__(self, index: Path, work: Path, github_url: str, options: Sequence[str] = OPTIONS) -> None:
         self.index = index
         self.work = work
         self.github_url = github_url
+        self.options = options
         self.service_port = free_port()
         self.proxy_program = shutil.which("nginx") or shutil.which("caddy")
         self.port = self.service_port if self.proxy_program is None else free_port()  # what clients connect to
@@ -61,7 +64,7 @@ class Server:
         """Starts the process and waits until it answers."""
         command = self._command(self.service_port)
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.work, env=self._environment(), stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, cwd=self.work, env=self.environment(), stdout=log, stderr=log)
         deadline = time.monotonic() + MAX_START_S
         while self.health(timeout_s=1.0) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -72,7 +75,7 @@ class Server:
         """Starts a second process over the same folder; gives why it has ended, empty if it still ran after a while."""
         command = self._command(free_port())
         with subprocess.Popen(
-            command, cwd=self.work, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=self.work, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as second:
             try:
                 return second.communicate(timeout=lasting_s)[0] or f"status {second.returncode}"
@@ -118,9 +121,10 @@ class Server:
         return int(line.split()[1]) / 1024
 
     def _command(self, port: int) -> list[str]:
-        return [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={port}", *OPTIONS]
+        return [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={port}", *self.options]
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """The variables of a process that works on the index."""
         values = os.environ | {
             "GEDBD_CACHE": str(self.work / "cache"),
             "GEDBD_TOKEN": TOKEN,

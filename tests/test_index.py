@@ -94,7 +94,7 @@ def test_an_index_follows_its_tracker(run, update):
     half = demo("half.csv", **dict.fromkeys(ids[:212]))  # 212 of 425 are not most of them
     assert update("followed", "run=tested", *half) == (0, 0, 213, 212)
     few = demo("few.csv", **dict.fromkeys(ids[:400]))
-    with pytest.raises(SystemExit, match=r"^error: .*188 of its 213 reports are not in few .* give another out=; to"):
+    with pytest.raises(SystemExit, match=r"^error: .*188 of its 213 reports are not in few .* use another index; to"):
         update("followed", "run=tested", *few)
     assert update("followed", "run=tested", "replace=true", *few) == (0, 0, 25, 188)
 

@@ -36,8 +36,8 @@ class Index:
 
     Attributes:
         path: The folder, or the address of the server without the password.
-        changes: Numbers of reports that ``build`` ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``;
-            None after ``open``.
+        changes: Numbers of reports that ``build`` ``added``, ``updated``, left ``unchanged``, ``deleted`` and ``kept``,
+            and of pairs that it ``marked`` as duplicates; None after ``open``.
 
     Example:
         >>> import gedbd
@@ -105,18 +105,13 @@ class Index:
                 ``replace``.
             OSError: If it cannot be written.
         """
-        from gedbd.triage.index_building import ReplacesIndexError, store_corpus
+        from gedbd.triage.index_building import store_corpus
 
         with long_call():
             if not is_server(path) and Path(path).exists() and not Path(path).is_dir():
                 raise ValueError(f"{path} is a file: give a new or existing folder")
             model = index_model(encoder, backtest)
-            try:
-                changes = store_corpus(path if is_server(path) else Path(path), corpus, model, replace)
-            except ReplacesIndexError as error:
-                raise ValueError(
-                    f"{error}; for another tracker, give another path; to go on, set replace=True"
-                ) from error
+            changes = store_corpus(path if is_server(path) else Path(path), corpus, model, replace)
         given = None if model.given is None else model.given.given
         return cls(path, cls.open(path, given, cache_dir=model.cache_dir)._stored, changes)
 

@@ -28,22 +28,17 @@ def main(cfg: DictConfig) -> None:
     if cfg.forget is not None:
         _forget(cfg)
         return
-    from gedbd.triage.index_building import ReplacesIndexError, update_index
+    from gedbd.triage.index_building import update_index
 
     check_run_options(cfg)
     repository = opened_repository(cfg)
     console, started = open_console(), time.perf_counter()
-    try:
-        changes = update_index(cfg, console)
-    except ReplacesIndexError as error:
-        option = "store" if cfg.store else "out"
-        raise ValueError(f"{error}; for another tracker, give another {option}=; to go on, set replace=true") from error
+    changes = update_index(cfg, console)
     location, option = (server_of(cfg.store), "store=...") if cfg.store else (cfg.out, shlex.quote(f"index={cfg.out}"))
-    counts = changes._asdict()
-    kept = counts.pop("kept")
-    summary = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    if kept:
-        summary += f", {kept:,} kept because other processes changed them"
+    names = ("added", "updated", "unchanged", "deleted")
+    summary = ", ".join(f"{getattr(changes, name):,} {name}" for name in names)
+    if changes.kept:
+        summary += f", {changes.kept:,} kept because other processes changed them"
     print_line(console, f"{location}: {summary}, in {time.perf_counter() - started:.1f} s")
     if repository is not None:
         locate_new(Path(cfg.out), repository, cfg.max_located, console)

@@ -35,25 +35,25 @@ def main(cfg: DictConfig) -> None:
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     """Fetches changes and updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-    from gedbd.triage.index_building import ReplacesIndexError, update_index
+    from gedbd.service.later_states import LaterStates
+    from gedbd.triage.index_building import update_index
 
     console = open_console(quiet=is_quiet())
     repository = opened_repository(cfg)
     fetched = folder / TRACKER
-    print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s))
+    mark = _mark(folder)
+    print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s, mark=mark))
     cfg.dataset.path = str(fetched / "pages")
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
-    options = {name: cfg.get(name) for name in INDEX_OPTIONS}
-    before = _marked(folder)
-    try:
-        changes = update_index(OmegaConf.create({**options, "out": str(folder), "store": None}), console)
-    except ReplacesIndexError as error:
-        raise ValueError(f"{error}; for another tracker, give another index=; to go on, set replace=true") from error
+    options = {name: cfg.get(name) for name in INDEX_OPTIONS} | {"out": str(folder), "store": None}
+    with closing(LaterStates(folder, fetched)) as later:
+        changes = update_index(OmegaConf.create(options), console, later.find)
+        later.remember()
     counts = {
         "new": changes.added,
         "changed": changes.updated,
         "removed": changes.deleted,
-        "marked_as_duplicates": len(_marked(folder) - before),
+        "marked_as_duplicates": changes.marked,
         "reports": changes.added + changes.updated + changes.unchanged + changes.kept,
     }
     if repository is not None:
@@ -61,17 +61,14 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     return counts
 
 
-def _marked(folder: Path) -> set[tuple[str, str]]:
-    """The pairs of reports in an index that the tracker marks as duplicates; empty without an index."""
-    from gedbd.triage.index_building import EXPORT
+def _mark(folder: Path) -> str:
+    """The mark of the current state of an index; empty without an index."""
     from gedbd.triage.storage.index_store import IndexStore
 
     if not (folder / FILE).is_file():
-        return set()
+        return ""
     with closing(IndexStore(folder / FILE)) as store:
-        if store.is_empty:  # its creation was interrupted
-            return set()
-        return {(first, second) for first, second, source in store.links() if source.startswith(EXPORT)}
+        return store.mark()
 
 
 if __name__ == "__main__":

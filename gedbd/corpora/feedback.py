@@ -40,7 +40,6 @@ CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events BEGIN SELECT RA
 {EVENTS_REMAIN};
 CREATE VIEW IF NOT EXISTS latest AS SELECT * FROM events
     WHERE number IN (SELECT MAX(number) FROM events GROUP BY subject, candidate) AND verdict != 'withdraw';
-SELECT number, moment, subject, issue_id, title, description, candidate, verdict, who, source FROM events LIMIT 0;
 """
 # Uses the index events_of_pair; the view "latest" would read every event of the file.
 LATEST_OF_PAIR = "SELECT verdict, source FROM events WHERE subject = ? AND candidate = ? ORDER BY number DESC LIMIT 1"

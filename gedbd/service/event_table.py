@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -34,9 +34,12 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_by_state ON events (kind, state, number);
 CREATE INDEX IF NOT EXISTS events_of_pair ON events (report, duplicate) WHERE report IS NOT NULL;
-SELECT number, kind, name, state, moment, content, report, duplicate, tries, tried_at, next_try_at, posted_at
-    FROM events LIMIT 0;  -- fails if another program has created the table
 """
+SEEN = (
+    "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE"
+    " SET moment = max(moment, excluded.moment), state = excluded.state"
+    " WHERE excluded.state = 'gone' OR excluded.moment > moment"
+)
 
 
 class Delivery(NamedTuple):
@@ -48,7 +51,7 @@ class Delivery(NamedTuple):
 
 
 class EventTable(Database):
-    """The file with the table of events, created if absent. Raises ValueError if it is damaged or older.
+    """The file with the table of events, created if absent. Raises ValueError if it is damaged or has other tables.
 
     Attributes:
         waiting: Number of waiting deliveries, for the metrics.
@@ -58,15 +61,6 @@ class EventTable(Database):
         path.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(path, SCHEMA, "the waiting deliveries and comments, and the suggestions")
         self.recount()
-
-    def prepare(self) -> None:
-        """Creates the table, and refuses a file of an earlier version."""
-        if self.query("SELECT 1 FROM sqlite_master WHERE name = 'inbox'"):
-            raise ValueError(
-                f"{self.path} is of an earlier version of gedbd: move it and {self.path.name}-wal away, and start again"
-                " without the deliveries and comments that wait in it"
-            )
-        super().prepare()
 
     def forget(self, issue_id: str) -> None:
         """Erases the waiting deliveries of an issue, and the suggestions and comments that name it.
@@ -143,13 +137,20 @@ class EventTable(Database):
         moment = updated_at.timestamp()
         return bool(moment <= known if gone else moment < known)
 
+    def states(self, what: str) -> dict[str, tuple[float, bool]]:
+        """When each known "issue" or "comment" changed last, in seconds since 1970, and if it is gone, by number."""
+        query = "SELECT substr(name, ?), moment, state = 'gone' FROM events WHERE kind = 'seen' AND name GLOB ?"
+        rows = self.query(query, len(what) + 2, f"{what} *")
+        return {number: (moment, bool(is_gone)) for number, moment, is_gone in rows}
+
     def remember(self, name: str, updated_at: datetime | None, gone: bool = False) -> None:
         """Records a processed state of an issue or comment; the recorded time never decreases."""
-        self.query(
-            "INSERT INTO events (kind, name, moment, state) VALUES ('seen', ?, ?, ?) ON CONFLICT (kind, name)"
-            " DO UPDATE SET moment = max(moment, excluded.moment), state = excluded.state",
-            *(name, updated_at.timestamp() if updated_at else 0.0, "gone" if gone else "there"),
-        )
+        self.query(SEEN, name, updated_at.timestamp() if updated_at else 0.0, "gone" if gone else "there")
+
+    def remember_all(self, times: Mapping[str, float]) -> None:
+        """Records the last changes of issues by number, in seconds since 1970, unless a later state is known."""
+        with self.transaction():
+            self.write_all(SEEN, ((f"issue {number}", time, "there") for number, time in times.items()))
 
     def link_of(self, comment: str) -> tuple[str, str] | None:
         """The two reports that a comment links."""

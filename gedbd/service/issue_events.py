@@ -212,12 +212,13 @@ class IndexUpdater:
         # GitHub never restores a deleted issue, so a late deletion counts too.
         if event.action != "deleted" and self.table.is_outdated(name, updated_at):
             return outdated(name)
-        if event.action in ("deleted", "transferred"):
+        is_gone = event.action in ("deleted", "transferred")
+        # Before the index changes, so that ``gedbd sync`` never indexes a former state after it.
+        self.table.remember(name, updated_at, is_gone)
+        if is_gone:
             is_stored = self.index.delete(issue_id)
-            self.table.remember(name, updated_at, gone=True)
             return EventResult(200, "deleted" if is_stored else "unchanged", f"#{issue_id} is no longer in the index")
         change = self.index.add([as_report(event.issue)], ISSUE_FIELDS)[issue_id]
-        self.table.remember(name, updated_at)
         return EventResult(200, change, f"#{issue_id} {change}")
 
     def update_links(self, event: Event) -> EventResult:
@@ -279,8 +280,8 @@ class IndexUpdater:
         number = str(event.issue.number)
         author = comment.user.login if comment.user else ""
         if self.index.get(number) is None:
-            self.index.add([as_report(event.issue)], ISSUE_FIELDS)
             self.table.remember(f"issue {number}", event.issue.updated_at)
+            self.index.add([as_report(event.issue)], ISSUE_FIELDS)
         if comment.name:  # recorded before the link, so that it can be deleted after a crash
             self.table.remember_link(comment.name, number, duplicate)
         self.index.link(number, duplicate, link_source(comment.name))

@@ -4,7 +4,7 @@ import dataclasses
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -58,6 +58,7 @@ UNREADABLE = (
     "%s: the encoder does not know the script of many reports: in a sample of %d, %s of the tokens are unknown and %s"
     " are single letters; choose a multilingual encoder, such as encoder=multilingual_e5_small"
 )
+REPLACE = "for another tracker, use another index; to go on, set replace=true (True in Python)"
 MIN_MISSING = 10  # missing or different reports that an update replaces without confirmation
 MAX_MISSING = 0.5  # share of the stored reports
 UPDATE_TIMEOUT_S = 60.0  # longer than a service waits for a lock
@@ -65,10 +66,6 @@ EXPORT = "export: "  # prefix of the source of the tracker's links
 PLACEHOLDER = Report("any text")
 MAX_ROUNDS = 3  # of encoding new changes of other processes before the store is locked
 log = logging.getLogger("gedbd")
-
-
-class ReplacesIndexError(ValueError):
-    """An update would delete most reports or the backtest of an index; nothing is changed."""
 
 
 class IndexModel(NamedTuple):
@@ -89,13 +86,18 @@ class Model(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Numbers of reports."""
+    """Numbers of reports, and of pairs."""
 
     added: int  # new reports, or all reports if the model is new
     updated: int  # reports with any change
     unchanged: int  # reports without changes
     deleted: int  # reports that are not in the corpus
-    kept: int = 0  # reports that other processes have changed during the update; these changes are newer and stay
+    kept: int = 0  # stored reports that stay: others have changed them during the update, or they are newer
+    marked: int = 0  # pairs of reports that only the new corpus marks as duplicates
+
+
+# Finds reports of which a later state is known than that of a corpus: deleted ones, and ones to keep if stored.
+FindLater = Callable[[ReportStore], tuple[Set[str], Set[str]]]
 
 
 class Contents(NamedTuple):
@@ -111,6 +113,10 @@ class Contents(NamedTuple):
             return cls(_identity({}), {})
         with store.snapshot():
             return cls(_identity(store.about()), store.contents())
+
+    def without(self, ids: Set[str]) -> "Contents":
+        """Leaves reports out."""
+        return self._replace(reports={name: version for name, version in self.reports.items() if name not in ids})
 
 
 @contextmanager
@@ -141,7 +147,7 @@ def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
 
 
 def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel) -> None:
-    """Raises ReplacesIndexError if a corpus or a model probably belongs to another index.
+    """Raises ValueError if a corpus or a model probably belongs to another index.
 
     The corpus lacks most stored reports or has different reports with their ids, or a model without a backtest would
     replace one with a backtest.
@@ -150,8 +156,9 @@ def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel
     shared = sorted(stored & set(corpus.reports["id"]))
     missing = len(stored) - len(shared)
     if missing >= MIN_MISSING and missing > MAX_MISSING * len(stored):
-        raise ReplacesIndexError(
-            f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted"
+        raise ValueError(
+            f"{store.path}: {missing:,} of its {len(stored):,} reports are not in {corpus.name} and would be deleted;"
+            f" {REPLACE}"
         )
     # Trackers number their reports from 1, so different trackers share ids.
     sample = shared[:: -(-len(shared) // MAX_SAMPLED)] if shared else []
@@ -166,26 +173,29 @@ def check_same_tracker(store: ReportStore, corpus: Corpus, matching: TriageModel
         and (report.created_at is None or report.created_at != new[issue_id].created_at)
     ]
     if len(changed) >= MIN_MISSING and len(changed) > MAX_MISSING * len(old):
-        raise ReplacesIndexError(
+        raise ValueError(
             f"{store.path}: {len(changed):,} of {len(old):,} reports that were compared have another title and date"
-            f" in {corpus.name}, for example {changed[0]}, and would be replaced"
+            f" in {corpus.name}, for example {changed[0]}, and would be replaced; {REPLACE}"
         )
     model = "{}" if store.is_empty else store.about().get("matching", "{}")
     if not matching.targets and json.loads(model).get("targets"):
-        raise ReplacesIndexError(
+        raise ValueError(
             f"{store.path} has the ranker and the probabilities of a backtest, which this update would replace with the"
-            " default ones; to keep them, give that backtest again"
+            f" default ones; to keep them, give that backtest again; {REPLACE}"
         )
 
 
-def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool) -> Changes:
+def store_corpus(
+    location: Path | str, corpus: Corpus, index_model: IndexModel, replace: bool, find_later: FindLater | None = None
+) -> Changes:
     """Updates an index to match a corpus; with a new model, all reports are encoded again.
 
-    For ``location`` see ``opened_to_update``; ``replace`` says whether the corpus may be of another tracker.
+    For ``location`` see ``opened_to_update``, for ``find_later`` ``synchronise``; ``replace`` says whether the corpus
+    may be of another tracker.
 
     Raises:
-        ReplacesIndexError: If the corpus seems to be of another tracker.
-        ValueError: If the index cannot be used, or another process is storing a corpus in it.
+        ValueError: If the corpus seems to be of another tracker, the index cannot be used, or another process is
+            storing a corpus in it.
     """
     with opened_to_update(location) as store:
         if not replace:
@@ -206,7 +216,7 @@ def store_corpus(location: Path | str, corpus: Corpus, index_model: IndexModel, 
         given = index_model.given
         load = cache(partial(load_encoder, settings, model.weights, cache_dir=settings.cache_dir))
         encode = _corpus_encoder(load if given is None else lambda: given, settings.text, model, store.path)
-        changes = synchronise(store, corpus, model, encode)
+        changes = synchronise(store, corpus, model, encode, find_later)
         if given is None:  # converts the encoder for searches
             query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
     return changes
@@ -270,7 +280,7 @@ def warn_of_script(texts: list[str], encoder: "LoadedEncoder | GivenEncoder", pa
         log.warning(UNREADABLE, path, len(sample), f"{unknown:.0%}", f"{letters:.0%}")
 
 
-def update_index(cfg: DictConfig, console: Console) -> Changes:
+def update_index(cfg: DictConfig, console: Console, find_later: FindLater | None = None) -> Changes:
     """Updates an index to match a corpus, with the options of ``conf/index.yaml``; see ``store_corpus``."""
     if cfg.run:
         tested, matching, weights = find_backtest(Path(cfg.run))
@@ -298,7 +308,7 @@ def update_index(cfg: DictConfig, console: Console) -> Changes:
     backend = OmegaConf.to_container(backend, resolve=True)
     settings = OmegaConf.create({"encoder": tested.encoder, "text": tested.text, "backend": backend})
     model = IndexModel(settings, matching, weights, cfg.cache_dir)
-    return store_corpus(cfg.store or out, corpus, model, cfg.replace)
+    return store_corpus(cfg.store or out, corpus, model, cfg.replace, find_later)
 
 
 def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
@@ -327,22 +337,30 @@ def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
 
 
 @stage("bring the index up to date")
-def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: EncodeReports) -> Changes:
+def synchronise(
+    store: ReportStore, corpus: Corpus, model: Model, encode: EncodeReports, find_later: FindLater | None = None
+) -> Changes:
     """Adds, updates and deletes reports until the index equals the corpus; links from other sources stay.
 
     All changes are one transaction. Changes that other processes make during the update are newer, and stay. If the
-    model or the version of the terms is new, all reports are written again.
+    model or the version of the terms is new, all reports are written again. What ``find_later`` finds, before reports
+    are encoded and again within the transaction, stays as it is stored, or is deleted.
 
     Raises:
         ValueError: If another process has replaced the model during the update.
         StoreUnavailable: If the store cannot be used.
     """
+    find_later = find_later or (lambda _: (set(), set()))
     before = Contents.of(store)
     is_new_model = before.model != _identity(model.about)
+    gone, newer = find_later(store)
+    stays = gone | (newer & before.reports.keys())
+    before = before.without(newer)
     reports = {report.issue_id: report for report in map(report_from_row, corpus.reports.itertuples(index=False))}
     known = {} if is_new_model else before.reports
     hashes = {issue_id: version.content for issue_id, version in known.items()}
-    fresh = [issue_id for issue_id, report in reports.items() if hashes.get(issue_id) != report.content_hash]
+    differing = [issue_id for issue_id, report in reports.items() if hashes.get(issue_id) != report.content_hash]
+    fresh = [issue_id for issue_id in differing if issue_id not in stays]
     vectors: dict[str, np.ndarray] = {}
     rows = corpus.reports[corpus.reports["id"].isin(set(fresh))]
     # Before the store is locked, as it takes long.
@@ -355,9 +373,12 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
             raise ValueError(
                 f"another process replaced the model of {store.path} in the meantime: run this command again"
             )
+        gone, newer = find_later(store)
+        reports = {issue_id: report for issue_id, report in reports.items() if issue_id not in gone}
+        before = before.without(newer)
         kept = _changed(before, now)
         later = _encode_later(store, before, encode, vectors, 1) if is_new_model else {}
-        order = [issue_id for issue_id in fresh if issue_id not in kept or issue_id in later]  # as in the corpus
+        order = [id_ for id_ in fresh if id_ in reports and (id_ not in kept or id_ in later)]  # as in the corpus
         written = {issue_id: later.get(issue_id, reports[issue_id]) for issue_id in order} | later
         deleted = before.reports.keys() - reports.keys() - kept
         # Reports with a new address or date of resolution, which are not encoded.
@@ -373,12 +394,15 @@ def synchronise(store: ReportStore, corpus: Corpus, model: Model, encode: Encode
         store.write_not_encoded(rewritten)
         template = json.dumps(corpus.documents.template)
         store.write_about({"url_template": corpus.url_template or "", "template": template})
-        store.clear_links(EXPORT)
-        store.write_links(_links(corpus))
+        former = set(store.clear_links(EXPORT))
+        links = _links(corpus)
+        store.write_links(links)
     from_corpus = written.keys() - later.keys()
     added = len(from_corpus - known.keys())
     updated = len(from_corpus & known.keys()) + len(rewritten)
-    return Changes(added, updated, len(reports.keys() - kept) - added - updated, len(deleted), len(kept))
+    unchanged = len(reports.keys() - kept) - added - updated
+    marked = len({(first, second) for first, second, _ in links} - former)
+    return Changes(added, updated, unchanged, len(deleted), len(kept & now.reports.keys()), marked)
 
 
 def _identity(about: dict[str, str]) -> tuple[str | None, ...]:

@@ -79,7 +79,7 @@ def test_a_search_is_that_of_the_command(command, demo):
     printed = command("index", *TINY, "out=built")
     assert "built: 0 added, 0 updated, 425 unchanged, 0 deleted" in " ".join(printed.split())
     other = gedbd.load_corpus(demo.reports.assign(id="x" + demo.reports["id"])[["id", "title"]], columns={})
-    line = r"425 of its 425 reports are not in table and would be deleted; .* give another path; .* set replace=True$"
+    line = r"425 of its 425 reports are not in table and would be deleted; .* use another index; .* set replace=true"
     with pytest.raises(ValueError, match=line):
         gedbd.Index.build(other, "built", "tiny")
     numbered = demo.reports.assign(title="other " + demo.reports["title"])[["id", "title", "created_at"]]

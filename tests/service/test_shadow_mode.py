@@ -127,7 +127,7 @@ def test_a_file_of_an_earlier_version_or_of_another_kind_is_refused(index):
     path = index.folder / WEBHOOK_FILE
     with closing(sqlite3.connect(path)) as file, file:
         file.execute("CREATE TABLE inbox (number INTEGER)")
-    with pytest.raises(ValueError, match=r"webhook.sqlite is of an earlier version of gedbd: move it and .* away"):
+    with pytest.raises(ValueError, match=r"webhook.sqlite is damaged \(it has the table .*: .* move it and .* away"):
         Webhook(index, REPOSITORY)
     path.write_text('{"issue": "1"}\n' * 100)
     with pytest.raises(ValueError, match=r"webhook.sqlite is damaged \(file is not a database\): .*move it"):

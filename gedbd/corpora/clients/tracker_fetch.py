@@ -83,7 +83,12 @@ class Tracker(ABC):
 
 
 def fetch_tracker(
-    tracker: Tracker, project: str, out: Path, max_wait_s: float, make_client: Callable[..., Client] = Client
+    tracker: Tracker,
+    project: str,
+    out: Path,
+    max_wait_s: float,
+    make_client: Callable[..., Client] = Client,
+    mark: str = "",
 ) -> str:
     """Fetches all issues into ``out``, or those that changed since the last fetch.
 
@@ -93,6 +98,7 @@ def fetch_tracker(
         out: Folder for ``pages/`` and ``state.json``.
         max_wait_s: The longest accepted wait for a rate limit, in seconds.
         make_client: Creates the HTTP client.
+        mark: Kept as ``mark`` of the state, from the call that begins a fetch until the fetch is complete.
 
     Returns:
         One line that says what was fetched.
@@ -115,8 +121,11 @@ def fetch_tracker(
         client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, say)
         bar = Bar(progress, state.issues)
         for page in tracker.pages(client, Scope(project, state.since, state.next, out)):
-            # The next fetch asks for changes since this one began: what changes during it must not be missed.
-            state.started = state.started or iso(client.started)
+            if state.started is None:
+                # The next fetch asks for changes since this one began: what changes during it must not be missed.
+                state.started = iso(client.started)
+                state.mark = mark
+                state.full_since = state.full_since if state.since else state.started
             if not page.next and not state.pages and not page.records:
                 empty = f"{project} has no visible issues: check project= and {tracker.token}"
                 raise ValueError(f"{client.base_url}: {empty}")
@@ -176,6 +185,8 @@ class FetchState:
     next: Cursor | None = None  # where the fetch continues; ``None`` at its beginning
     pages: int = 0  # number of files written by all fetches
     issues: int = 0  # number of records in the files of this fetch
+    mark: str = ""  # what the caller knew when the current or last fetch began
+    full_since: str | None = None  # when the fetch of all issues began, as ``started``; ``None`` if unknown
 
 
 def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
@@ -189,13 +200,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
         return FetchState(tracker)
-    try:
-        state = FetchState(**json.loads(file.read_text()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
-    is_cursor = state.next is None or isinstance(state.next, dict)
-    if not is_cursor or not isinstance(state.tracker, dict) or not (type(state.pages) is type(state.issues) is int):
-        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
+    state = read_state(out)
     if state.tracker != tracker:
         differences = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
         raise ValueError(
@@ -206,7 +211,20 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
     if not state.complete:
         return state
     # An update keeps the pages and continues their numbers.
-    return FetchState(tracker, since=state.started, pages=state.pages)
+    return FetchState(tracker, since=state.started, pages=state.pages, full_since=state.full_since)
+
+
+def read_state(out: Path) -> FetchState:
+    """The state of a fetch, complete or not. Raises ValueError if it is damaged."""
+    file = out / STATE
+    try:
+        state = FetchState(**json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
+    has_types = (isinstance(state.next, dict | None), isinstance(state.tracker, dict), isinstance(state.mark, str))
+    if not all((*has_types, type(state.pages) is int, type(state.issues) is int)):
+        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
+    return state
 
 
 def make_folder(out: Path) -> None:

@@ -267,6 +267,20 @@ class IndexStore(SqliteFile, ReportStore):
         query = "SELECT DISTINCT row FROM changes WHERE number > ? AND row IS NOT NULL ORDER BY row"
         return np.array([row for (row,) in self.query(query, number)], dtype=np.int64)
 
+    def mark(self) -> str:
+        """Names the current state for ``changed_since``; empty if nothing was written yet."""
+        return "" if self.is_empty else f"{self.token()}:{self.last_change()}"
+
+    def changed_since(self, mark: str) -> set[str]:
+        """Ids of the stored reports that were added or replaced after a mark; all if the log does not tell."""
+        if self.is_empty:
+            return set()
+        token, _, number = mark.partition(":")
+        if token != self.token() or not self.has_all_changes_since(int(number)):
+            return set(self.contents())
+        query = "SELECT issue_id FROM reports WHERE row IN (SELECT row FROM changes WHERE number > ?)"
+        return {issue_id for (issue_id,) in self.query(query, int(number))}
+
     def has_links_since(self, number: int) -> bool:
         """Whether links were added or deleted after a change."""
         query = "SELECT 1 FROM changes WHERE number > ? AND row IS NULL LIMIT 1"

@@ -166,10 +166,12 @@ class ReportStore(ABC):
         for start in range(0, len(weights), CHUNK_BYTES):
             self.query("INSERT INTO weights (data) VALUES (?)", weights[start : start + CHUNK_BYTES])
 
-    def clear_links(self, source: str) -> None:
-        """Deletes all links whose source begins with ``source``."""
+    def clear_links(self, source: str) -> list[tuple[str, str]]:
+        """Deletes all links whose source begins with ``source``; returns their pairs of reports."""
         drop = "DELETE FROM links WHERE substr(source, 1, ?) = ? RETURNING report, duplicate"
-        self.touch(chain.from_iterable(self.query(drop, len(source), source)))
+        pairs: list[tuple[str, str]] = self.query(drop, len(source), source)
+        self.touch(chain.from_iterable(pairs))
+        return pairs
 
     def delete_links(self, report: str, duplicate: str, source: str | None) -> bool:
         """Deletes the links of two reports in both directions, of one source or all; returns whether there were any."""
