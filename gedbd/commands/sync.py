@@ -35,7 +35,7 @@ def main(cfg: DictConfig) -> None:
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     """Fetches changes and updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
-    from gedbd.service.later_states import LaterStates
+    from gedbd.service.later_states import later_states
     from gedbd.triage.index_building import update_index
 
     console = open_console(quiet=is_quiet())
@@ -46,9 +46,8 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     cfg.dataset.path = str(fetched / "pages")
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
     options = {name: cfg.get(name) for name in INDEX_OPTIONS} | {"out": str(folder), "store": None}
-    with closing(LaterStates(folder, fetched)) as later:
-        changes = update_index(OmegaConf.create(options), console, later.find)
-        later.remember()
+    with later_states(folder, fetched) as find_later:
+        changes = update_index(OmegaConf.create(options), console, find_later)
     counts = {
         "new": changes.added,
         "changed": changes.updated,

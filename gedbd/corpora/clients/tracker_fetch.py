@@ -200,7 +200,18 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
         return FetchState(tracker)
-    state = read_state(out)
+    try:
+        state = FetchState(**json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
+    has_types = (
+        isinstance(state.next, dict | None),
+        isinstance(state.tracker, dict),
+        isinstance(state.mark, str),
+        isinstance(state.full_since, str | None),
+    )
+    if not all((*has_types, type(state.pages) is int, type(state.issues) is int)):
+        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     if state.tracker != tracker:
         differences = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
         raise ValueError(
@@ -212,19 +223,6 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         return state
     # An update keeps the pages and continues their numbers.
     return FetchState(tracker, since=state.started, pages=state.pages, full_since=state.full_since)
-
-
-def read_state(out: Path) -> FetchState:
-    """The state of a fetch, complete or not. Raises ValueError if it is damaged."""
-    file = out / STATE
-    try:
-        state = FetchState(**json.loads(file.read_text()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
-    has_types = (isinstance(state.next, dict | None), isinstance(state.tracker, dict), isinstance(state.mark, str))
-    if not all((*has_types, type(state.pages) is int, type(state.issues) is int)):
-        raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
-    return state
 
 
 def make_folder(out: Path) -> None:
