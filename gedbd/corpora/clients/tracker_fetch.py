@@ -204,13 +204,9 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         state = FetchState(**json.loads(file.read_text()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
-    has_types = (
-        isinstance(state.next, dict | None),
-        isinstance(state.tracker, dict),
-        isinstance(state.mark, str),
-        isinstance(state.full_since, str | None),
-    )
-    if not all((*has_types, type(state.pages) is int, type(state.issues) is int)):
+    types = {"next": dict | None, "tracker": dict, "mark": str, "full_since": str | None, "pages": int, "issues": int}
+    values = vars(state)
+    if not all(isinstance(values[key], kind) and values[key] is not True for key, kind in types.items()):
         raise ValueError(f"{file}: damaged (a value has the wrong type); fetch into another folder")
     if state.tracker != tracker:
         differences = [f"{key}={state.tracker.get(key)}" for key in tracker if state.tracker.get(key) != tracker[key]]
