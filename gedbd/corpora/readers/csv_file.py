@@ -116,7 +116,7 @@ def read_header(path: Path, separator: str | None = None, encoding: str | None =
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
     dialect = find_dialect(head, path, separator, encoding, ())
-    return header_of(read_records(BytesIO(head), path, dialect), path)
+    return header_of(csv_records(BytesIO(head), path, dialect), path)
 
 
 def read_sheet(path: Path) -> pd.DataFrame | None:
@@ -231,7 +231,7 @@ def read_rows(
     stream: IO[bytes], path: Path, dialect: Dialect, may_repeat: bool = False
 ) -> tuple[pd.DataFrame, list[Cell]]:
     """The table of the records, indexed by row, and the cells with replaced bytes."""
-    records = read_records(stream, path, dialect)
+    records = csv_records(stream, path, dialect)
     header = header_of(records, path)
     replaced = replace_bytes([header], header, 1)
     if header[0].startswith(("{", "[")):
@@ -243,8 +243,6 @@ def read_rows(
     row = FIRST_RECORD
     # In chunks, as lists of all records would take many times the memory of the file.
     while chunk := list(islice(records, CHUNK_ROWS)):
-        for number, record in enumerate(chunk, start=row):
-            check_length(record, header, number, path, dialect.separator)
         replaced += replace_bytes(chunk, header, row)
         index = pd.RangeIndex(row, row + len(chunk))
         tables.append(pd.DataFrame(chunk, columns=header, index=index, dtype=str))
@@ -254,31 +252,29 @@ def read_rows(
     return pd.concat(tables), replaced
 
 
-def check_length(record: list[str], header: list[str], row: int, path: Path, separator: str) -> None:
-    """Raises ValueError unless a record has as many fields as the header."""
-    if len(record) != len(header):
-        raise ValueError(
-            f"{path}, row {row}: {len(record)} fields under a header of {len(header)}; quote fields that contain"
-            f" {SIGNS.get(separator, repr(separator))}, quotes or line breaks"
-        )
-
-
-def read_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
+def csv_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
     """Yields the records, header first, without empty lines.
 
     Raises:
-        ValueError: The file is not in its encoding, or a quoted field does not end.
+        ValueError: The file is not in its encoding, a quoted field does not end, or a row does not fit the header.
     """
     # Invalid bytes are replaced later; in UTF-16 they would shift the rest of the text.
     errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
     row = 0
+    num_columns = 0
     try:
         lines = TextIOWrapper(stream, encoding=dialect.encoding, errors=errors, newline="")
         if dialect.names_separator:
             next(lines)
         for record in filter(None, csv.reader(lines, delimiter=dialect.separator, strict=True)):
             row += 1
+            num_columns = num_columns or len(record)
+            if len(record) != num_columns:
+                raise ValueError(
+                    f"{path}, row {row}: {len(record)} fields under a header of {num_columns}; quote fields that"
+                    f" contain {SIGNS.get(dialect.separator, repr(dialect.separator))}, quotes or line breaks"
+                )
             yield record
     except csv.Error as error:
         raise ValueError(

@@ -16,13 +16,12 @@ from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import (
     FIRST_RECORD,
     HEAD_BYTES,
-    check_length,
+    csv_records,
     find_dialect,
     header_of,
     open_packed,
     read_header,
 )
-from gedbd.corpora.readers.csv_file import read_records as read_rows_of
 from gedbd.corpora.readers.formats import recognise, recognise_table
 from gedbd.io.unpacking import UnpackLimit
 
@@ -156,16 +155,21 @@ def read_flattened(page: ExportPage) -> Iterator[ExportRecord]:
     Raises:
         ValueError: The table has another format, or is malformed.
     """
-    content = page.text.encode()
-    dialect = find_dialect(content[:HEAD_BYTES], page.path, None, "utf-8-sig", ())
-    rows = read_rows_of(BytesIO(content), page.path, dialect)
-    header = header_of(rows, page.path)
+    header, rows = table_rows(page)
     tracker = recognise_table(header) or "csv"
     if tracker not in READ_AS_RECORDS:
         raise ValueError(f"{page.path}: this looks like a table, read by dataset={tracker}: set it")
-    for number, row in enumerate(rows, start=FIRST_RECORD):
-        check_length(row, header, number, page.path, dialect.separator)
+    for number, row in rows:
         yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))
+
+
+def table_rows(page: ExportPage, separator: str | None = None) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV page, and its rows with their numbers; see ``find_dialect``."""
+    content = page.text.encode()
+    dialect = find_dialect(content[:HEAD_BYTES], page.path, separator, "utf-8-sig", ())
+    rows = csv_records(BytesIO(content), page.path, dialect)
+    header = header_of(rows, page.path)
+    return header, enumerate(rows, start=FIRST_RECORD)
 
 
 def nested(cells: Mapping[str, str]) -> Record:

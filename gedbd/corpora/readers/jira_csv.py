@@ -1,14 +1,11 @@
 """Jira's CSV export, in which a field with several values has several columns of the same name."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import StringIO
 from typing import Any
 
 from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, find_format, parse_date
-from gedbd.corpora.readers.csv_file import MAX_FIELD_CHARACTERS
-from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, table_rows
 
 # Key of REST to the names of the column, in versions of Jira from 5 to the cloud, lower-cased.
 SINGLE = {
@@ -50,26 +47,18 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
     Raises:
         ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
-    text = page.text.lstrip("\ufeff")
-    separator = max(",;\t|^", key=text.partition("\n")[0].count)
-    csv.field_size_limit(MAX_FIELD_CHARACTERS)
-    try:
-        rows = list(filter(None, csv.reader(StringIO(text, newline=""), delimiter=separator)))
-    except (csv.Error, ValueError) as error:
-        raise ValueError(f"{page.path}: not readable as CSV ({error}); export the issues again") from error
-    if not rows:
-        raise ValueError(f"{page.path}: the file is empty; export the issues again")
-    columns = [column.strip().lower() for column in rows.pop(0)]
+    separator = max(",;\t|^", key=page.text.partition("\n")[0].count)
+    header, numbered = table_rows(page, separator)
+    columns = [column.lower() for column in header]
     if not set(KEY) & set(columns):
         raise ValueError(f"{page.path}, row 1: no column 'Issue key': for another tracker's CSV set dataset=csv")
+    rows = list(numbered)
     dated = [position for position, column in enumerate(columns) if column in DATE_COLUMNS]
     try:
-        formats = formats_of((row[position] for row in rows for position in dated if position < len(row)), date_format)
+        formats = formats_of((row[position] for _, row in rows for position in dated), date_format)
     except ValueError as error:
         raise ValueError(f"{page.path}: {error}") from error
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(columns):
-            raise ValueError(f"{page.path}, row {number}: {len(row)} fields under a header of {len(columns)}")
+    for number, row in rows:
         values: dict[str, list[str]] = {}
         for column, value in zip(columns, row, strict=True):
             if value.strip():
