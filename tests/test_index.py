@@ -252,7 +252,7 @@ def test_an_index_of_an_older_version_is_refused_and_can_be_updated(update):
     "encoder", ["encoder=tiny", pytest.param("encoder=minilm", marks=[pytest.mark.slow])], ids=["tiny", "minilm"]
 )
 def test_an_issue_template_is_neither_compared_nor_quoted(tmp_path, encoder):
-    files = Path(__file__).parent / "corpora" / "readers" / "field_files"
+    files = Path(__file__).parent / "field_cases"
     with commands_in(tmp_path) as command:
         said = command("index", f"dataset.path={files / 'issue_template.json'}", "out=index", encoder)
         assert "template" in said

@@ -13,7 +13,7 @@ from gedbd.corpora.readers import formats
 from gedbd.io.files import CONF_DIR
 
 READERS = Path(__file__).parents[1] / "corpora" / "readers"
-ISSUES, FILES = READERS / "issues.json", READERS / "field_files"
+ISSUES, FILES = READERS / "issues.json", READERS.parents[1] / "field_cases"
 
 
 def test_the_format_is_recognized(tmp_path):

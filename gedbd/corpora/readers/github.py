@@ -103,7 +103,12 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         return OTHER_KIND
     record = with_rest_names(raw)
     here, page = address(record)
-    if record.get("pull_request") or record.get("__typename") == "PullRequest" or page == "pull":
+    if (
+        record.get("pull_request")
+        or record.get("is_pull_request") is True
+        or record.get("__typename") == "PullRequest"
+        or page == "pull"
+    ):
         return PULL_REQUESTS
     number = number_of(record, "number")
     title = needed_text(record, "title", "gh issue list --json needs number,title,body,createdAt and more")

@@ -157,7 +157,7 @@ def wrap(kind: str, inner: str, attributes: Mapping[str, Any]) -> str:
         return f"- {inner.strip()}\n"
     if kind == "hardBreak":
         return "\n"
-    if kind in {"paragraph", "heading", "tableRow", "rule"}:
+    if kind in {"paragraph", "heading", "tableRow", "rule", "taskItem", "decisionItem", "caption"}:
         return f"{inner.strip()}\n"
     if kind in {"tableCell", "tableHeader"}:
         return f"{inner.strip()} "

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.corpora.corpus import Corpus
 from gedbd.io.files import CONF_DIR
 
-FILES = Path(__file__).parent / "field_files"
+FILES = Path(__file__).parents[2] / "field_cases"
 
 
 @cache
@@ -61,6 +61,49 @@ def test_groups_and_the_format_that_is_recognised(file, options, group, format_)
     corpus = read(FILES / file, *options)
     assert corpus.group.tolist() == group
     assert corpus.warnings[0] == f"{file} is read as dataset={format_}"
+
+
+@pytest.mark.parametrize(
+    ("file", "format_", "dates", "group", "field", "values"),
+    [
+        (
+            "azure_description.csv",
+            "azure",
+            "2024-01-02 09:05:11",
+            [0, 1],
+            "description",
+            ["Nothing is drawn.", "The window is empty."],
+        ),
+        ("backlog.json", "backlog", "2019-01-02 09:05:11", [0, 1], "id", ["BLG-1", "BLG-2"]),
+        ("bigquery_utc.csv", "csv", "2019-01-02 09:05:11", [0, 0, 2], "id", ["1", "2", "3"]),
+        ("bugzilla_rest_names.csv", "csv", "2014-01-02 09:05:11", [0, 0], "os", ["Linux", "Linux"]),
+        ("bugzilla_xml.xml", "bugzilla_xml", "2014-01-02 09:05:00", [0, 0], "component", ["UI", "UI"]),
+        ("gh_search.json", "github", "2019-01-02 09:05:11", [0, 1], "id", ["1", "3"]),
+        ("github_flattened.csv", "github", "2024-01-02 09:05:11", [0, 1], "labels", ["bug", ""]),
+        ("gitlab_graphql.json", "gitlab", "2019-01-02 09:05:11", [0, 0], "status", ["opened", "closed"]),
+        ("jira_server_pipe.csv", "jira", "2024-01-02 09:05:00", [0, 0], "id", ["AB-1", "AB-2"]),
+        ("lazar_eclipse.jsonl", "bugzilla_xml", "2002-01-02 14:05:00", [0, 0], "id", ["11", "12"]),
+        ("linear.csv", "linear", "2026-05-13 11:21:41", [0, 1, 0], "id", ["APP-1", "APP-2", "APP-10"]),
+        ("mantis.csv", "mantis", "2024-01-02 00:00:00", [0, 0, 2], "id", ["0001234", "0001240", "0001241"]),
+        ("monorail.csv", "monorail", "2014-01-02 09:05:11", [0, 0, 2], "labels", ["Pri-1;OS-Linux", "Pri-2", "Pri-2"]),
+        ("redmine_related.csv", "redmine", "2024-01-02 09:05:00", [0, 0, 2], "id", ["12", "15", "17"]),
+        ("youtrack.json", "youtrack", "2019-01-02 09:05:11", [0, 0, 2], "id", ["APP-5", "APP-9", "APP-10"]),
+        (
+            "zendesk_group.csv",
+            "zendesk",
+            "2024-01-02 09:05:00",
+            [0, 1, 2],
+            "component",
+            ["Support", "Support", "Billing"],
+        ),
+    ],
+)
+def test_what_exports_of_other_trackers_say(file, format_, dates, group, field, values):
+    corpus = read(FILES / file)
+    assert corpus.warnings[0] == f"{file} is read as dataset={format_}"
+    assert corpus.reports["created_at"][0] == pd.Timestamp(dates, tz="UTC")
+    assert corpus.group.tolist() == group
+    assert corpus.reports[field].tolist() == values
 
 
 def test_what_the_cells_of_azure_say():
@@ -182,6 +225,13 @@ def test_an_event_of_a_webhook_is_told(tmp_path, event):
 
 
 def test_what_other_files_say():
+    assert {"check again", "ship"} <= {*read(FILES / "jira_v3.json").reports["description"][0].splitlines()}
+    addresses = read(FILES / "github_flattened.csv").reports["url"].tolist()
+    assert addresses == [f"https://github.com/o/r/issues/{number}" for number in (1, 2)]
+    gitlab = read(FILES / "gitlab_graphql.json").reports
+    assert (gitlab["labels"][0], gitlab["url"][0]) == ("bug", "https://gitlab.example.org/g/p/-/issues/1")
+    assert gitlab["resolved_at"][1] == pd.Timestamp("2019-01-03 09:05:11", tz="UTC")
+    assert "pull requests among the issues: 1, dropped" in read(FILES / "gh_search.json").warnings
     assert read(FILES / "bugzilla_two_files").reports["description"][0] == "One hour in summer."
     assert read(FILES / "cp1252.csv").reports["title"].tolist() == ["Menü ist leer", "Leeres Menü"]
     assert "records of other kinds: 1, dropped" in read(FILES / "gharchive.json").warnings
