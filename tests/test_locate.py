@@ -17,7 +17,7 @@ from gedbd.localization.locating import repository_index
 from gedbd.localization.locating.answering import print_located
 from gedbd.localization.locating.located_files import LocatedFile
 from gedbd.localization.locating.repository_index import Located
-from gedbd.triage.answer import report_from_text
+from gedbd.triage.report_text import report_from_text
 
 pytestmark = pytest.mark.integration
 

@@ -91,6 +91,69 @@ def test_a_text_file_and_words_are_one(tmp_path):
     assert list(read_queries(None, str(file))) == list(read_queries(words, None)) == expected
 
 
+MULTIPART = b"""Subject: =?utf-8?q?Men=C3=BC_ist_leer?=\r
+Date: Tue, 02 Jan 2024 09:05:11 +0100\r
+Content-Type: multipart/alternative; boundary=b\r
+\r
+--b\r
+Content-Type: text/html; charset=utf-8\r
+Content-Transfer-Encoding: base64\r
+\r
+PHA+aHRtbDwvcD4=\r
+--b\r
+Content-Type: text/plain; charset=iso-8859-1\r
+Content-Transfer-Encoding: quoted-printable\r
+\r
+Nach dem Start ist das Men=FC=\r
+ leer.\r
+--b--\r
+"""
+OPENED = "Window is empty\r\nOpen the window.\r\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("bom.txt", OPENED.encode("utf-16"), Report("Window is empty", "Open the window.")),
+        ("little.txt", OPENED.encode("utf-16-le"), Report("Window is empty", "Open the window.")),
+        ("big.txt", OPENED.encode("utf-16-be"), Report("Window is empty", "Open the window.")),
+        (
+            "front.md",
+            b"---\ntitle: 'Total: wrong'\nversion: [1, 2]\ncreated_at: 2024-01-02\nassignee: x\n---\n\n# Steps\nAdd.",
+            Report("Total: wrong", "# Steps\nAdd.", version="1, 2", created_at=datetime(2024, 1, 2, tzinfo=UTC)),
+        ),
+        ("template.md", b"---\nname: Bug\ntitle: ''\n---\nTotal wrong\nAdd.", Report("Total wrong", "Add.")),
+        ("rule.md", b"---\nno fields\n---\nAdd.", Report("---", "no fields\n---\nAdd.")),
+        (
+            "mail.EML",
+            MULTIPART,
+            Report(
+                "Menü ist leer",
+                "Nach dem Start ist das Menü leer.",
+                created_at=datetime(2024, 1, 2, 8, 5, 11, tzinfo=UTC),
+            ),
+        ),
+        ("page.eml", b"Subject: a\nContent-Type: text/html\n\n<p>one &amp; two</p>", Report("a", "one & two")),
+        ("bad.md", b"---\ntitle: [a\n---\nx", "the front matter is not YAML .*: correct it, or delete it"),
+        (
+            "bad.eml",
+            b"Subject: a\nContent-Type: text/plain; charset=odd\n\nb",
+            "the e-mail has an encoding that is not",
+        ),
+        ("empty.eml", b"From: a\n\n", "the report has neither a title nor a description"),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0", r"file=\S*a.png holds no text: save the report as plain text"),
+    ],
+)
+def test_texts_as_editors_and_mail_programs_save_them(tmp_path, name, content, expected):
+    file = tmp_path / name
+    file.write_bytes(content)
+    if isinstance(expected, Report):
+        assert list(read_queries(None, str(file))) == [expected]
+        return
+    with pytest.raises(ValueError, match=rf"^(file=\S*{name}: )?{expected}"):
+        read_queries(None, str(file))
+
+
 def test_an_issue_as_its_tracker_exports_it(tmp_path):
     file = tmp_path / "issue.json"
     issue = {"number": 7, "title": "Crash", "body": "It ends.", "created_at": "2024-01-01T10:00:00Z"}

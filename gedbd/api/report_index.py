@@ -15,7 +15,7 @@ from gedbd.corpora.bug_report import Filters, Match, Report, read_moment, report
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
 from gedbd.experiments.run_folder import saved_options
-from gedbd.triage.answer import report_from_text
+from gedbd.triage.report_text import report_from_text
 from gedbd.triage.storage.postgres_connections import is_server, server_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from importlib import import_module
@@ -30,11 +30,13 @@ from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.corpora.urls import web_url
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable
+from gedbd.triage.report_text import read_text, report_from_text, report_of_email, report_with_front_matter
 
 FIELDS = ("title", "description", "product", "component", "version", "os", "priority")
 MAX_KEYS = 8  # named in a message
 JSON_LINES = (".jsonl", ".ndjson")
 ISSUES = ".json"
+EMAIL = ".eml"
 TABLES = (".csv", ".tsv", ".xlsx")
 LIKELY = 0.05  # the probabilities of an answer are shown if one of them is this high
 PROBABLE = 0.5  # from this probability the best match is named in a sentence
@@ -105,9 +107,9 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
 
     Args:
         text: The report; its first line is the title.
-        file: A file with such a text. ``.json``: issues as GitHub, GitLab, Jira and Bugzilla export them, or objects
-            with the fields of ``Report``. ``.jsonl`` or ``-`` (standard input): a report, an issue or a list of these
-            on each line.
+        file: A file with such a text, which may begin with front matter. ``.eml``: an e-mail. ``.json``: issues as
+            GitHub, GitLab, Jira and Bugzilla export them, or objects with the fields of ``Report``. ``.jsonl`` or ``-``
+            (standard input): a report, an issue or a list of these on each line.
 
     Raises:
         ValueError: If neither or both are given, the file is missing or empty, or a line is invalid.
@@ -128,17 +130,27 @@ def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
         if not reports:
             raise ValueError(f"file={file} holds no issue")
         return iter(reports)
+    if path.suffix.lower() == EMAIL:
+        return iter([_of_file(file, report_of_email, path.read_bytes())])
     if path.suffix.lower() in TABLES:
         raise ValueError(
             f"file={file}: tables are not supported: write each report as a JSON object with title and description,"
             " one per line, in a .jsonl file"
         )
-    content = path.read_text(encoding="utf-8-sig", errors="replace")
+    content = read_text(path)
     if not content.strip():
         raise ValueError(f"file={file} is empty: {EXPECTED}")
     if path.suffix.lower() in JSON_LINES:
         return _read_lines(content.split("\n"), file)
-    return iter([report_from_text(content)])
+    return iter([_of_file(file, report_with_front_matter, content)])
+
+
+def _of_file(file: str, parse: Callable[[Any], Report], content: bytes | str) -> Report:
+    """The report of a file; raises ValueError that names the file."""
+    try:
+        return parse(content)
+    except ValueError as error:
+        raise ValueError(f"file={file}: {error}") from error
 
 
 def as_json(report: Report, matches: Sequence[Match], target: TargetResult, list_target: TargetResult) -> str:
@@ -258,14 +270,6 @@ def _explain(match: Match) -> str:
     if quotes:
         lines.append(f'"{cut_cells(quotes[0], 160)}"')
     return "\n".join(lines) or NOTHING_SHARED
-
-
-def report_from_text(text: str) -> Report:
-    """A report whose title is the first line of a text; raises ValueError if the text is empty or too long."""
-    title, _, description = text.strip().partition("\n")
-    report = Report(title=title.strip(), description=description.strip())
-    check_report(report)
-    return report
 
 
 def _parse_report(value: Any) -> Report:

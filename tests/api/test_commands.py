@@ -19,7 +19,7 @@ TEXT = "Crash when I paste a picture"
 
 def as_printed(text, index, **options):
     """The line that ``gedbd search json=true`` would print for the answer of the API."""
-    from gedbd.triage.answer import report_from_text
+    from gedbd.triage.report_text import report_from_text
 
     matches = index.search(text, **options)
     model = index._stored.matching

@@ -27,7 +27,7 @@ from gedbd.localization.locating.places import MatchedPlace
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, query_of
 from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.inducing import blame_lines
-from gedbd.triage.answer import report_from_text
+from gedbd.triage.report_text import report_from_text
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +41,7 @@ SCRIPT = """
 import sys
 from gedbd.localization.locating.answering import as_json
 from gedbd.localization.locating.repository_index import open_repository, query_of
-from gedbd.triage.answer import report_from_text
+from gedbd.triage.report_text import report_from_text
 index = open_repository(sys.argv[1], "", index=sys.argv[2])
 index.update()
 report = report_from_text(sys.argv[3])
