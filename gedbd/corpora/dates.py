@@ -254,7 +254,7 @@ def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Ser
         try:
             if date_format == ISO_FORMAT and PLAIN.fullmatch(text):
                 date = datetime.fromisoformat(text.rstrip(" UTCZ")).replace(tzinfo=UTC)  # faster than parse_date
-            else:
+            elif text:
                 date = parse_date(text, date_format)
         except OutOfRangeError:
             is_outside = True

@@ -57,9 +57,10 @@ class KnownIds:
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = {name.strip() for name in ids}
-        counts = Counter(map(_folded, self._ids))
+        spellings = {name: _folded(name) for name in self._ids}
+        counts = Counter(spellings.values())
         # A spelling that two ids share finds neither.
-        self._by_spelling = {_folded(name): name for name in self._ids if counts[_folded(name)] == 1}
+        self._by_spelling = {spelling: name for name, spelling in spellings.items() if counts[spelling] == 1}
 
     def __contains__(self, name: str) -> bool:
         return name in self._ids
