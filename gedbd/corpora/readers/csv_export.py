@@ -14,6 +14,7 @@ from gedbd.corpora.readers.duplicate_cells import label_names, read_duplicates, 
 from gedbd.corpora.readers.formats import Columns, columns_in, recognise_table
 from gedbd.corpora.readers.issue import NAMED_NOWHERE
 from gedbd.corpora.readers.links_file import read_links
+from gedbd.corpora.readers.pull_requests import without_pull_requests
 from gedbd.corpora.readers.rich_text import html_text
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name, locate
@@ -66,6 +67,8 @@ def read_csv(
     expected = [name for column in columns.values() if column for name in names_of(column)]
     table, warnings = read_table(file, separator, encoding, expected, may_repeat=True)
     present = columns_in(columns, table.columns)
+    table, dropped = without_pull_requests(table, present.get("id"))
+    warnings += dropped
     if not all(isinstance(columns.get(field), str) and columns[field] in table for field in ("id", "title")):
         detected = recognise_table(table.columns)
         if detected:

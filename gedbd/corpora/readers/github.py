@@ -45,6 +45,7 @@ from gedbd.corpora.readers.issue import (
     list_changes,
     make_issue,
 )
+from gedbd.corpora.readers.pull_requests import PULL_REQUESTS, is_pull_request
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
@@ -69,7 +70,6 @@ READ_FIELDS = {
     "state_reason": ("stateReason", "issues that were closed as duplicates"),
     "comments": ("comments", "duplicates that people name"),
 }
-PULL_REQUESTS = "pull requests among the issues"
 OTHER_KIND = "records of other kinds"  # pushes, users, milestones, ...
 COUNTED_COMMENTS = "whose comments are counted but not exported; duplicates named in them are missing"
 
@@ -103,12 +103,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         return OTHER_KIND
     record = with_rest_names(raw)
     here, page = address(record)
-    if (
-        record.get("pull_request")
-        or record.get("is_pull_request") is True
-        or record.get("__typename") == "PullRequest"
-        or page == "pull"
-    ):
+    if is_pull_request(record) or page == "pull":
         return PULL_REQUESTS
     number = number_of(record, "number")
     title = needed_text(record, "title", "gh issue list --json needs number,title,body,createdAt and more")
