@@ -104,8 +104,8 @@ def parse_bug(record: Record) -> Issue:
     described, comments = comments_of(record)
     closed = any(says_duplicate(text(record, key)) for key in ("status", "resolution"))
     formal = [Link(number_of(record, "dupe_of"), "dupe_of")] if record.get("dupe_of") else []
-    counted = counted_comments(comments, closed, bool(formal))
-    links = [*formal, *comment_links(counted, REFERENCES, "", closed, "comment")]
+    unnamed = closed and not formal
+    links = [*formal, *comment_links(counted_comments(comments, unnamed), REFERENCES, "", unnamed, "comment")]
     values = {field: names(record, COLUMNS[field]) for field in NAMED}
     values |= {"title": (title,), "description": (described,), "url": (text(record, "web_url"),)}
     history = None if record.get("history") is None else parts(record, "history")
@@ -124,8 +124,8 @@ def comments_of(record: Record) -> tuple[str, list[Comment]]:
     return bodies[0] if bodies else "", [Comment(body) for body in bodies[1:]]
 
 
-def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> list[Comment]:
-    """Drops Bugzilla's automatic duplicate comments, except the last one on a closed bug without ``dupe_of``.
+def counted_comments(comments: list[Comment], unnamed: bool) -> list[Comment]:
+    """Drops Bugzilla's automatic duplicate comments, except the last one on a duplicate without ``dupe_of``.
 
     Those about another bug are dropped because that bug's own record says the same and may have been reopened since.
     """
@@ -137,7 +137,7 @@ def counted_comments(comments: list[Comment], closed: bool, formal: bool) -> lis
             user_comments.append(comment)
         elif mark[1].lower() == "this":
             from_bugzilla.append(Comment(mark[0].strip()))
-    return user_comments + from_bugzilla[-1:] if closed and not formal else user_comments
+    return user_comments + from_bugzilla[-1:] if unnamed else user_comments
 
 
 def changes_of(history: Iterable[Record]) -> Iterator[FieldChange]:

@@ -1,21 +1,19 @@
 """Find the duplicates that comments name.
 
 "Duplicate of #12" counts. Quoted lines, code and struck-out text do not count, nor does "#7 is a duplicate of #12",
-which is about another issue. "Possible duplicate of #12", "Is this a duplicate of #12", "same as #12", "already
-reported in #12" and "closing in favor of #12" are guesses, which count if the issue was closed as a duplicate. "Not a
-duplicate of #12" and "wrongly closed as a duplicate of #12" withdraw earlier comments about #12.
+which is about another issue. "Not a duplicate of #12" and "wrongly closed as a duplicate of #12" withdraw earlier
+comments about #12. "Possible duplicate of #12", "Is this a duplicate of #12", "same as #12", "already reported in #12"
+and "closing in favor of #12" are guesses, and so is all that bots say.
 
-What bots say counts only if the issue was closed as a duplicate: where they are certain, if nobody else is; a guess of
-theirs, if no other comment names the original and it names a single issue.
-
-If an issue was closed as a duplicate and no comment names the original in such words, the last comment before closing
-that names a single issue counts, in any words: "The original is #12". Comments of members take precedence; later
-comments count if there is none. A member's comment on the day of closing that consists only of "#12" also marks a
-duplicate, as ``reference``.
+If an issue was closed as a duplicate and the tracker does not record of which, these count, the first that there are:
+comments of people that are certain, and their guesses; what bots are certain of; the last comment before closing that
+names a single issue in any words ("The original is #12"), of members first, or else a later one; a guess of a bot, if
+it is the only one. A member's comment on the day of closing that consists only of "#12" also marks a duplicate, as
+``reference``.
 """
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -131,14 +129,6 @@ class Comment(NamedTuple):
     written_at: datetime | None = None  # when it was written, UTC; ``None`` if unknown
 
 
-class Mention(NamedTuple):
-    """An issue that a comment names as a duplicate."""
-
-    named: str  # its number or key
-    project: str  # the repository or project before the number, with the host if it is an address; empty if not given
-    stance: Stance  # whether the comment is certain, guesses or denies
-
-
 class References:
     """Finds references to issues, in the forms in which a tracker's users write them.
 
@@ -167,42 +157,38 @@ class References:
         self.named = re.compile(rf"(?P<named>{bare})\s+{verb}{WORD} of this\b", flags)
         self.subject = re.compile(rf"{bare}\)\s+{verb}(?:exact\s+)?$", flags)  # "That one (#7) is a"
 
-    def find(self, text: str) -> list[Mention]:
-        """The mentions in a comment, in order."""
+    def find(self, text: str, here: str) -> list[tuple[Key, Stance]]:
+        """The issues that a comment names as duplicates, in order; ``here`` is the repository of the comment."""
         lower = text.lower()
         if not any(word in lower for word in KEYWORDS):
             return []
         spoken = spoken_text(text)
-        matches = [
-            match
-            for pattern in (self.naming, self.numbered, self.named, self.alike)
-            for match in pattern.finditer(spoken)
-        ]
+        patterns = (self.naming, self.numbered, self.named, self.alike)
+        matches = [match for pattern in patterns for match in pattern.finditer(spoken)]
         matches.sort(key=re.Match.start)
-        return list(dict.fromkeys(mention for match in matches for mention in self._mentions(match)))
+        return list(dict.fromkeys(mention for match in matches for mention in self._mentions(match, here)))
 
     def named_alone(self, text: str, here: str) -> Key | None:
         """The only issue that a comment names, in any words; ``None`` if it names none or several, or denies it."""
         spoken = spoken_text(text)
         matches = list(self.pattern.finditer(spoken))
-        found = [match.groupdict() for match in matches]
-        keys = {(pick(groups, "id"), other_project(pick(groups, "place"), here)) for groups in found}
+        keys = {key_of(match, here) for match in matches}
         if len(keys) != 1 or NO_DUPLICATE.search(spoken):
             return None
         before = spoken[max(0, matches[-1].start() - CONTEXT_CHARACTERS) : matches[-1].start()]
         return None if DENIED.search(CLAUSE.split(before)[-1]) else keys.pop()
 
-    def _mentions(self, match: re.Match[str]) -> list[Mention]:
+    def _mentions(self, match: re.Match[str], here: str) -> Iterator[tuple[Key, Stance]]:
         before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
         after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
         clause = CLAUSE.split(before)[-1]
         if self.pattern.search(clause) or self.subject.search(before):
-            return []  # "#7 is a duplicate of #12" is about #7
+            return  # "#7 is a duplicate of #12" is about #7
         stance = stance_of(CONJUNCTION.split(clause)[-1], SENTENCE.split(before)[-1], after)
         if match.re is self.alike and stance == "certain":
             stance = "hedged"
-        references = [reference.groupdict() for reference in self.named_pattern.finditer(match["named"])]
-        return [Mention(pick(groups, "id"), pick(groups, "place"), stance) for groups in references]
+        for reference in self.named_pattern.finditer(match["named"]):
+            yield key_of(reference, here), stance
 
 
 def spoken_text(text: str) -> str:
@@ -211,9 +197,11 @@ def spoken_text(text: str) -> str:
     return EMPHASIS.sub("", INDENTED.sub("\n", IGNORED.sub(" ` ", QUOTED.sub("", text.replace("\r\n", "\n")))))
 
 
-def pick(groups: dict[str, str | None], kind: str) -> str:
-    """The match of the group of this kind; empty if there is none."""
-    return next((value for name, value in groups.items() if name.startswith(kind) and value), "")
+def key_of(reference: re.Match[str], here: str) -> Key:
+    """The issue that a reference names, see ``References``."""
+    groups = [(name[:2], value) for name, value in reference.groupdict().items() if value]
+    number = next(value for name, value in groups if name == "id")
+    return number, other_project(next((value for name, value in groups if name == "pl"), ""), here)
 
 
 def stance_of(clause: str, sentence: str, after: str) -> Stance:
@@ -242,46 +230,39 @@ def comment_links(
         comments: In chronological order.
         references: Finds the named issues.
         here: The issue's own repository or project, with its host, if known.
-        closed: Whether the issue was closed as a duplicate, which confirms guesses.
+        closed: Whether it was closed as a duplicate of an issue that the tracker does not record; confirms guesses.
         source: Source of the links.
         closed_at: When it was closed, if known.
     """
-    said: dict[bool, dict[Key, Stance]] = {False: {}, True: {}}  # by people, and by bots
+    people: dict[Key, Stance] = {}
+    bots: dict[Key, Stance] = {}
     for comment in comments:
-        for named, project, stance in references.find(comment.text):
-            key = named, other_project(project, here)
-            if stance == "hedged":
-                said[comment.bot].setdefault(key, stance)  # a guess does not withdraw what is certain
-            else:
-                said[comment.bot][key] = stance
-    people, bots = said[False], said[True]
-    certain = [key for key, stance in people.items() if stance == "certain"]
-    if not closed:
-        return [Link(named, source, project=project) for named, project in certain]
-    denied = {key for key, stance in people.items() if stance == "denied"}
-    counted = [key for key, stance in people.items() if stance != "denied"]
-    if not certain:
-        counted += [key for key, stance in bots.items() if stance == "certain" and key not in {*counted, *denied}]
-    if not counted:
-        limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
-        in_time = [comment for comment in comments if comment.written_at is None or comment.written_at <= limit]
-        later = [comment for comment in comments if comment not in in_time]
-        originals = (_original(group, references, here, denied) for group in (in_time, later))
-        counted = next(filter(None, originals), [])
-    if not counted:
-        guesses = [key for key, stance in bots.items() if stance == "hedged" and key not in denied]
-        counted = guesses if len(guesses) == 1 else []
+        said = bots if comment.bot else people
+        for key, stance in references.find(comment.text, here):
+            said[key] = (
+                said.get(key, stance) if stance == "hedged" else stance
+            )  # a guess does not withdraw what is certain
+    counted = [key for key, stance in people.items() if stance == "certain" or (closed and stance == "hedged")]
+    if closed and "certain" not in people.values():
+        counted += [key for key, stance in bots.items() if stance == "certain" and key not in people]
+    if closed and not counted:  # people deny all that they name
+        guesses = [key for key, stance in bots.items() if stance == "hedged" and key not in people]
+        counted = _original(comments, references, here, people, closed_at) or (guesses if len(guesses) == 1 else [])
     return [Link(named, source, project=project) for named, project in counted]
 
 
-def _original(comments: Sequence[Comment], references: References, here: str, denied: Set[Key]) -> list[Key]:
+def _original(
+    comments: Sequence[Comment], references: References, here: str, denied: Container[Key], closed_at: datetime | None
+) -> list[Key]:
     """The issue that the comments of a duplicate name in any words."""
-    latest_first = sorted(reversed(comments), key=lambda comment: not comment.member)
-    for comment in latest_first:
-        key = None if comment.bot else references.named_alone(comment.text, here)
-        if key is not None and key not in denied:
-            return [key]
-    return []
+    limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
+
+    def order(comment: Comment) -> tuple[bool, bool]:
+        return comment.written_at is not None and comment.written_at > limit, not comment.member
+
+    latest_first = sorted(reversed(comments), key=order)
+    keys = (references.named_alone(comment.text, here) for comment in latest_first if not comment.bot)
+    return next(([key] for key in keys if key is not None and key not in denied), [])
 
 
 def bare_links(

@@ -114,7 +114,9 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     closed = formal or (state == "closed" and any(map(is_duplicate_label, labels)))
     comments, unseen = comments_of(record)
     closed_at = moment(record, "closed_at")
-    of_comments = comment_links(comments, REFERENCES, here, closed, "state reason" if formal else "comment", closed_at)
+    recorded = formal_links(record, here, number)
+    source = "state reason" if formal else "comment"
+    of_comments = comment_links(comments, REFERENCES, here, closed and not recorded, source, closed_at)
     if references and not of_comments and state == "closed":
         of_comments = bare_links(comments, REFERENCES, here, closed_at)
     values = {
@@ -126,7 +128,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
     }
-    links = [*formal_links(record, here, number), *of_comments]
+    links = [*recorded, *of_comments]
     changes = partial(changes_of, prefixes=prefixes)
     remarks = [COUNTED_COMMENTS] * unseen + missing_fields(record)
     return make_issue(record, DATES, number, values, links, closed, events(record), changes, here, remarks)

@@ -84,11 +84,8 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:
     labels = (*names(record, "labels"), *filter(None, (text(label, "title") for label in (*objects, *linked))))
     formally = any(not link.project for link in formal) or any(MARKED.match(note.text) for note in system)
     closed = formally or (state == "closed" and any(map(is_duplicate_label, labels)))
-    links = [
-        *formal,
-        *comment_links(system, REFERENCES, here, closed, "system note"),
-        *comment_links(user_comments, REFERENCES, here, closed, "comment"),
-    ]
+    links = [*formal, *comment_links(system, REFERENCES, here, False, "system note")]
+    links += comment_links(user_comments, REFERENCES, here, closed and not links, "comment")
     values = {
         "title": (title,),
         "description": (shown_markdown(text(record, "description")),),

@@ -20,11 +20,11 @@ DUPLICATE_LABEL = re.compile(
     r"(?:\s*[:/|.(\[\u2010-\u2015].*|\s+-.*|[^\w-]*)",
     re.IGNORECASE,
 )
-# Words and prefixes of a label that make it a doubt, a denial or a topic: "possible duplicate", "area/dup".
+# Words of a label that make it a doubt, a denial, a task or a topic: "possible duplicate", "area/duplicates".
 NO_DUPLICATE = re.compile(
-    r"\?|(?<![^\W_])(?:no|non|not|nt|isn|de|un|possibl[ey]|potential(?:ly)?|maybe|may|might|probabl[ey]|likely|perhaps"
-    r"|suspect(?:ed)?|candidates?|almost|near|partial|unconfirmed|needs?|check(?:ed|er|ing)?|detect(?:s|or|ion)?|find(?:er)?"
-    r"|finding|remov(?:e|al)|avoid|prevent|allow|area|component|module|feature|topic)(?![^\W_])",
+    r"\?|(?<![^\W_])(?:no|non|not|nt|isn|de|un|possibl[ey]|potential(?:ly)?|maybe|may|might|probabl[ey]|likely|suspect(?:ed)?"
+    r"|candidates?|almost|near|unconfirmed|needs?|check\w*|detect\w*|find\w*|remov\w*|avoid|prevent|allow"
+    r"|area|component|module|feature|topic)(?![^\W_])",
     re.IGNORECASE,
 )
 NAMED_NOWHERE = "closed as duplicates, the original not recognised"

@@ -102,7 +102,8 @@ def parse_issue(record: Record) -> Issue:
     comments = parts(part(fields, "comment"), "comments")
     is_bot = [text(part(comment, "author"), "accountType") == "app" for comment in comments]
     user_comments = [Comment(rich(comment, "body"), bot) for comment, bot in zip(comments, is_bot, strict=True)]
-    links = [*issue_links(fields), *comment_links(user_comments, REFERENCES, "", closed, "comment")]
+    links = list(issue_links(fields))
+    links += comment_links(user_comments, REFERENCES, "", closed and not links, "comment")
     files, odd = attachments(fields, key)
     histories = parts(part(record, "changelog"), "histories")
     unseen = cut_off(part(fields, "comment"), len(comments)) or cut_off(part(record, "changelog"), len(histories))

@@ -22,13 +22,13 @@ MARKS = list(csv.reader((HERE / "duplicate_marks.csv").open(encoding="utf-8", ne
 @pytest.mark.parametrize(("tracker", "stance", "named", "text"), MARKS)
 def test_what_a_comment_says(tracker, stance, named, text):
     references = READERS[tracker].REFERENCES
-    mentions = [(mention.named, mention.stance) for mention in references.find(text)]
+    here = REPOSITORIES[tracker]
+    mentions = [(key[0], stance) for key, stance in references.find(text, here)]
     assert mentions == ([] if stance in {"alone", "silent"} else [(number, stance) for number in named.split()])
-    found = [comment_links([Comment(text)], references, REPOSITORIES[tracker], is_dup, "") for is_dup in (False, True)]
+    found = [comment_links([Comment(text)], references, here, is_duplicate, "") for is_duplicate in (False, True)]
     named_open, named_closed = ([link.named for link in links] for links in found)
-    numbers = list(dict.fromkeys(named.split()))
-    assert named_open == (numbers if stance == "certain" else [])
-    assert named_closed == ([] if stance in {"denied", "silent"} else numbers)
+    assert named_open == (named.split() if stance == "certain" else [])
+    assert named_closed == ([] if stance in {"denied", "silent"} else named.split())
 
 
 @pytest.mark.parametrize(

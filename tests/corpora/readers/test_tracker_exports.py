@@ -59,6 +59,7 @@ LINKED = {
             gitlab(8, note("Duplicate of #1", system=False, username="project_4_bot")),
             gitlab(9, GITLAB_MARK, note("reopened")),
             gitlab(10, note("Possible duplicate of #1", system=False), GITLAB_MARK, state="closed"),
+            gitlab(11, note("mentioned in issue #5"), note("Same as #1", system=False), state="closed", labels=["dup"]),
         ],
         {
             ("2", "1", "system note"),
@@ -66,6 +67,7 @@ LINKED = {
             ("5", "1", "comment"),
             ("6", "1", "comment"),
             ("10", "1", "system note"),
+            ("11", "1", "comment"),
         },
         ["another repository or project, dropped: 2 (first: 4)"],
     ),
@@ -91,8 +93,9 @@ LINKED = {
             bugzilla(6, "Duplicate of bug 1"),
             bugzilla(7, "x", "Duplicate of https://bugs.example.org/show_bug.cgi?id=1"),
             bugzilla(8, **BUGZILLA_CLOSED),
+            bugzilla(9, "x", "Since the mend of bug 3", "Same as bug 4", dupe_of=1, **BUGZILLA_CLOSED),
         ],
-        {("2", "1", "dupe_of"), ("4", "3", "comment"), ("5", "4", "comment")},
+        {("2", "1", "dupe_of"), ("4", "3", "comment"), ("5", "4", "comment"), ("9", "1", "dupe_of")},
         [f"{NAMED_NOWHERE}8)", "dropped: 1 (first: 7)"],
     ),
 }
