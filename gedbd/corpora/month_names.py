@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 LANGUAGES = (
-    *("de", "fr", "es", "it", "pt", "nl", "pl", "cs", "sv", "da"),
+    *("en", "de", "fr", "es", "it", "pt", "nl", "pl", "cs", "sv", "da"),
     *("nb", "fi", "hu", "tr", "ru", "uk", "el", "ro", "zh"),
 )
 FURTHER = {"de": {"mrz": "Mar"}}  # Excel and Java 8 abbreviate März so; CLDR does not

@@ -68,6 +68,7 @@ def test_what_is_no_format_of_dates_is_refused(given, message):
         (["05-Jan-2024"], "%d-%b-%Y"),
         (["01/Jan/24 9:05 AM"], "%d/%b/%y %I:%M %p"),
         (["1/2/2024 9:05 AM"], "%m/%d/%Y %I:%M %p"),  # only US English writes no zeros before both
+        (["Tuesday, January 2, 2024 10:00:00 AM"], "en:%b %d, %Y %I:%M:%S %p"),
         (["Wed, 31 Jan 2024 09:30:00 +0100"], "%a, %d %b %Y %H:%M:%S %z"),
         # What fits no format is told by the reader, with its row.
         (["31.01.2024", "soon"], "ISO8601"),

@@ -235,7 +235,9 @@ def read_rows(
     header = header_of(records, path)
     replaced = replace_bytes([header], header, 1)
     if header[0].startswith(("{", "[")):
-        raise ValueError(f"{path}: looks like JSON, not CSV: set dataset= to github, gitlab, jira or bugzilla")
+        raise ValueError(
+            f"{path}: looks like JSON, not CSV: name it .json and leave dataset= out, or set dataset=records"
+        )
     repeated = [column for column, count in Counter(header).items() if count > 1]
     if repeated and not may_repeat:
         raise _repeated(path, repeated[0])

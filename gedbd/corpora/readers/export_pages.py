@@ -30,7 +30,7 @@ PACKED = (".gz", ".xz", ".zip")
 TABLE_KINDS = ("csv", "tsv", "txt")
 WRAPPERS = (
     *("data", "repository", "project", "search", "issues", "bugs", "nodes", "edges", "node", "items"),
-    *("value", "tickets", "results"),
+    *("value", "tickets", "results", "result"),
 )
 READ_AS_RECORDS = ("github", "gitlab")  # the formats whose lists pandas flattens to tables with a column for each key
 NO_VALUE = ("", "NaN", "None", "null")  # the cells that pandas and others write where there is no value

@@ -179,14 +179,15 @@ def kind(event: Record) -> str:
 
 def comments_of(record: Record) -> tuple[list[Comment], bool]:
     """The comments, and whether the export counts comments that it does not hold."""
-    counted = record.get("comments")  # REST gives a number, gh and GraphQL a list
-    listed = [] if isinstance(counted, int) else parts(record, "comments")
+    counted = record.get("comments")  # REST gives a number, in tables a text, and gh and GraphQL a list
+    is_count = isinstance(counted, int | str)
+    listed = [] if is_count else parts(record, "comments")
     listed = listed or [event for event in events(record) or () if kind(event) == "commented"]
     comments = [
         Comment(text(comment, "body"), is_bot(comment), is_member(comment), moment(comment, "created_at"))
         for comment in listed
     ]
-    return comments, isinstance(counted, int) and counted > 0 and not comments
+    return comments, is_count and counted not in {0, "0"} and not comments
 
 
 def is_member(comment: Record) -> bool:

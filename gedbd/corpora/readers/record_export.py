@@ -176,6 +176,8 @@ class FieldMap:
             if not matches[field]:
                 raise ValueError(f"{position}: the record has no {field}, read from {self.written[field]!r}")
         values = {field: "".join(matches[field][:1]) for field in SINGLE if field in matches}
+        # Some trackers name both ends of a link.
+        matches["duplicate"] = [named for named in matches.get("duplicate", ()) if named != values["id"]]
         values |= {field: joiner.join(matches[field]) for field, joiner in JOINED.items() if field in matches}
         comments = [Comment(comment) for comment in matches.get(COMMENTS, ())]
         return Row(position, values, values.pop("updated_at", ""), values.pop("repository", ""), comments)

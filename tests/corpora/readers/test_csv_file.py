@@ -95,7 +95,7 @@ def test_marks_are_dropped_and_bytes_that_are_not_utf8_replaced(tmp_path, conten
         ("id,text,id\n1,a,2\n", "bugs.csv, row 1: the column 'id' occurs twice; rename one of them"),
         (
             '[{"number": 1, "body": null}, {"number": 2, "body": null}]',
-            "bugs.csv: looks like JSON, not CSV: set dataset= to github",
+            "bugs.csv: looks like JSON, not CSV",
         ),
         ('id,text\n1,"a\nb"\n2,a,b\n', "bugs.csv, row 3: 3 fields under a header of 2; quote fields that contain"),
         ('id,text\n1,"a\n2,b\n', "bugs.csv, row 2: not readable as CSV (unexpected end of data); close every quoted"),
