@@ -9,12 +9,15 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import choices, command_options, long_call, plain_errors
+from gedbd.configuration.command_words import path_value
+from gedbd.configuration.encoder_options import encoder_word
 from gedbd.encoders.given_encoder import GivenEncoder, TextEncoding
 from gedbd.experiments.run_folder import CONFIG
 
 if TYPE_CHECKING:
     from gedbd.encoders.loaded_encoder import LoadedEncoder
 
+UNUSED = ("out=unused.npz", "dataset=demo")  # which ``gedbd encode`` requires
 AnyEncoder = Union["Encoder", str, Path, TextEncoding]
 
 
@@ -34,7 +37,7 @@ class Encoder:
             - the folder of a training run of gedbd;
             - an object with ``encode(texts) -> (N, D)``, such as a ``SentenceTransformer``, which is not modified.
         backend: Name of a file in ``conf/backend/``; ``auto`` chooses the fastest on this machine.
-        max_tokens: Maximum number of tokens per text; None for the model's own maximum.
+        max_tokens: Maximum number of tokens per text; None for that of the name, or the model's own.
         cache_dir: Folder of cached vectors; None for the commands' folder.
         checkpoint: Checkpoint of a run: ``best``, ``last``, or ``refit``.
 
@@ -67,13 +70,13 @@ class Encoder:
         self._checkpoint = checkpoint
         preset = str(model) if isinstance(model, str | Path) and str(model) in choices("encoder") else None
         with plain_errors():
-            words = ["out=unused.npz", "dataset=demo", f"encoder={preset or 'minilm'}", f"backend={backend}"]
+            words = [*UNUSED, f"encoder={preset or 'minilm'}", f"backend={backend}"]
             cfg = command_options("encode", words, cache_dir)
             options = OmegaConf.to_container(OmegaConf.masked_copy(cfg, ["encoder", "text", "backend", "cache_dir"]))
             plain: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
             self._options: dict[str, Any] = plain
             if preset is None:
-                self._find_model(model, max_tokens, checkpoint)
+                self._find_model(model, checkpoint)
             if max_tokens is not None:
                 if self._given is not None:
                     raise ValueError(
@@ -131,7 +134,7 @@ class Encoder:
             encoder.load_weights(self._weights)
         return encoder
 
-    def _find_model(self, model: AnyEncoder, max_tokens: int | None, checkpoint: str) -> None:
+    def _find_model(self, model: AnyEncoder, checkpoint: str) -> None:
         """Finds a model that is not a file of ``conf/encoder``: an object, a run or a folder."""
         if not isinstance(model, str | Path):
             if isinstance(model, Encoder) or not isinstance(model, TextEncoding):
@@ -147,9 +150,8 @@ class Encoder:
             self._options["encoder"] = OmegaConf.to_container(saved.encoder)
             self._options["text"] = OmegaConf.to_container(saved.text)
         elif Path(model).is_dir() or str(model).count("/") == 1:
-            from gedbd.encoders.pretrained import model_options
-
-            self._options["encoder"] = model_options(str(model), max_tokens)
+            words = [*UNUSED, encoder_word(model), f"encoder.name={path_value(Path(model).name)}"]
+            self._options["encoder"] = OmegaConf.to_container(command_options("encode", words).encoder, resolve=True)
         else:
             raise ValueError(
                 f"encoder {str(model)!r} is neither a folder, nor OWNER/NAME on the Hugging Face hub, nor one of"

@@ -78,7 +78,7 @@ def write_model(cfg: DictConfig) -> None:
             visibility = "public" if cfg.public else "private"
             print_path(console, f"uploaded {len(files)} files ({', '.join(files)}), {visibility}:", repository.address)
             if cfg.format == "sentence_transformers":
-                print_next_step(console, "Use it in any command by these options:", " ".join(export.options))
+                print_next_step(console, "Use it in any command by this option:", f"encoder.model={repository.name}")
 
 
 if __name__ == "__main__":

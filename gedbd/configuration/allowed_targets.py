@@ -92,8 +92,8 @@ def keep_local(options: Any, source: str, cache_dir: str | None = None, given: A
     Raises:
         ValueError: If the options name another model on the Hugging Face hub.
     """
-    known = {*_models_of_conf(), *(model for _, model in _models(given))}
-    for key, model in _models(options):
+    known = {*_models_of_conf(), *(model for _, model in loaded_models(given))}
+    for key, model in loaded_models(options):
         if model in known or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
             continue
         from huggingface_hub import try_to_load_from_cache
@@ -130,7 +130,7 @@ def _is_address(path: tuple[Any, ...], value: Any) -> bool:
     return value is not None and (path[-1] == "address" or (path[-1] == "base_url" and path[0] != CORPUS_SECTION))
 
 
-def _models(options: Any) -> Iterator[tuple[str, str]]:
+def loaded_models(options: Any) -> Iterator[tuple[str, str]]:
     """Dotted names and values of the options ``model`` of encoders that are loaded."""
     for path, value, holder in _entries(options):
         if path[-1] == "model" and isinstance(value, str) and holder.get("_target_") == LOADER:

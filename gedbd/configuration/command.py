@@ -36,11 +36,23 @@ from gedbd.configuration.command_words import (
     searched_folders,
     with_latest_run,
 )
+from gedbd.configuration.encoder_options import take_model_options
 from gedbd.configuration.errors import CommandError, error_line, output_paths
 from gedbd.configuration.help import command_help, option_words
 from gedbd.configuration.options import check_command_line, delete_unused, is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
-from gedbd.io.console import SEPARATOR, print_help, printable, stage, take_flags, verbosity
+from gedbd.io.console import (
+    SEPARATOR,
+    is_first_process,
+    is_quiet,
+    open_console,
+    print_help,
+    print_line,
+    printable,
+    stage,
+    take_flags,
+    verbosity,
+)
 from gedbd.io.files import CONF_DIR, private_files
 from gedbd.io.locks import LockedError
 
@@ -97,6 +109,9 @@ def command(
         @functools.wraps(task)
         def run_task(cfg: DictConfig) -> Any:
             with mistakes_in_one_line(cfg):
+                words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+                for line in take_model_options(cfg, words):
+                    print_line(open_console(quiet=is_quiet() or not is_first_process()), line)
                 return task(cfg)
 
         hydra_main = hydra.main(version_base="1.3", config_path=CONF_DIR, config_name=config_name)(run_task)

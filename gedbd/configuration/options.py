@@ -27,6 +27,7 @@ from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.command_words import SEARCHPATH, option_of, parsed_flags
+from gedbd.configuration.encoder_options import take_model_options
 from gedbd.configuration.errors import FULL_NAMES, composition_line, left_out, os_error_line
 from gedbd.configuration.help import first_example, option_words, read_command
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
@@ -98,6 +99,7 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
         cfg = _compose(config_name, job)
         _check_missing(cfg, config_name, ())
         _check_job(cfg, config_name, job)
+    take_model_options(cfg, words)
     with flag_override(cfg, ["struct", "readonly"], False):
         del cfg["hydra"]
     return cfg

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
 from gedbd.configuration.command_words import quoted_text
+from gedbd.configuration.encoder_options import encoder_word
 from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import TRAIN, Corpus
 from gedbd.corpora.templates import Text
@@ -171,7 +172,7 @@ class BugReports(RetrievalDataModule):
     def options(self) -> DictConfig:
         """The options of ``gedbd train`` that the names stand for."""
         if isinstance(self._encoder, str):
-            self._words.append(f"encoder={self._encoder}")
+            self._words.append(encoder_word(self._encoder))
         return compose_options("train", self._words)
 
     def prepare_data(self) -> None:

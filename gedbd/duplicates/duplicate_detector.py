@@ -13,13 +13,13 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from gedbd.configuration.allowed_targets import check_options, keep_local
+from gedbd.configuration.encoder_options import encoder_word
 from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import TRAIN
 from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.encoders.pretrained import model_options
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, shard
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
@@ -303,15 +303,12 @@ def _sections(parts: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
         ValueError: If an option belongs to a part that was not given by its name.
     """
     sections = dict(parts)
-    encoder = parts["encoder"]
-    if isinstance(encoder, str | Path) and ("/" in str(encoder) or Path(encoder).is_dir()):
-        sections["encoder"] = model_options(str(encoder))
-    names = {name: part for name, part in sections.items() if isinstance(part, str)}
+    names = {name: part for name, part in sections.items() if isinstance(part, str | Path)}
     for option in options:
         section = option.partition(".")[0]
         if section not in names:
             raise ValueError(f"{option} needs a name as {section}=: set it in the object or section that you give")
-    words = [f"{name}={part}" for name, part in names.items()]
+    words = [encoder_word(part) if name == "encoder" else f"{name}={part}" for name, part in names.items()]
     words += [f"{option}={value}" for option, value in options.items()]
     if "encoder" not in names:  # for parts whose size is that of the encoder
         given = sections["encoder"]

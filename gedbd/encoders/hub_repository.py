@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gedbd.encoders.pretrained import hub_problem
+from gedbd.encoders.model_files import hub_problem
 
 
 class HubRepository:

@@ -1,24 +1,22 @@
 """Texts to vectors: one object with the weights, tokenizer, prefix, maximum length, backend and cache."""
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backend import Backend, PreparedBackend, Torch, encode_batches, encode_texts
 from gedbd.encoders.caches import cached_tokens
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
+from gedbd.encoders.model_options import encoder_option
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder
 from gedbd.text.tokens import TokenTable, tokenize
-
-if TYPE_CHECKING:
-    from gedbd.encoders.pretrained import SavedProjection
 
 CALIBRATION_TEXTS = 300
 QUERIES_AT_ONCE = 64
@@ -87,22 +85,20 @@ class LoadedEncoder:
         self.is_trained = True
         self._prepared = None  # may contain a copy of the old weights
 
-    def load_projection(self, projection: "SavedProjection", model: str, options: Mapping[str, object]) -> None:
-        """Loads the projection of an exported encoder.
+    def load_projection(self, weight: Tensor, bias: Tensor, model: str) -> None:
+        """Loads the projection of a model, ``(D, hidden)`` and ``(D,)``.
 
         Raises:
-            ValueError: If the vectors would differ from those of the exported encoder.
+            ValueError: If the encoder's vectors or its projection have other sizes.
         """
-        features = self.model.features
-        needed = [encoder_option(name, value) for name, value in projection.options.items() if options[name] != value]
-        # Weights of dimensions that the exported encoder did not use are zero.
-        if projection.weight[:, features:].any():
-            needed.append(encoder_option("truncate_dim", None))
-        if needed:
-            raise ValueError(f"encoder.model={model} was exported with other options: set {' '.join(needed)}")
+        projection = self.model.projection
+        # An export has zeros where its encoder did not use a dimension.
+        if projection.out_features != len(weight) or weight[:, projection.in_features :].any():
+            needed = f"{encoder_option('dim', len(weight))} {encoder_option('truncate_dim', None)}"
+            raise ValueError(f"encoder.model={model} has a projection of other sizes: set {needed}")
         with torch.no_grad():
-            self.model.projection.weight.copy_(projection.weight[:, :features])
-            self.model.projection.bias.copy_(projection.bias)
+            projection.weight.copy_(weight[:, : projection.in_features])
+            projection.bias.copy_(bias)
         self.is_trained = True
 
     def tokenize(self, texts: list[str], cache_dir: str | Path | None = None) -> TokenTable:
@@ -183,7 +179,7 @@ def load_encoder(
     model: str,
     pooling: str,
     dim: int,
-    max_tokens: int,
+    max_tokens: int | None,
     package: str | None = None,
     packaged_model: str | None = None,
     sha256: str | None = None,
@@ -196,14 +192,15 @@ def load_encoder(
 ) -> LoadedEncoder:
     """Loads pretrained weights from the hub, a folder or an installed package.
 
-    An encoder of ``gedbd export`` is loaded with its projection.
+    A model of sentence-transformers is loaded with its projection, the module Dense.
 
     Args:
         name: Short name, for messages.
         model: Name on the Hugging Face hub, or a folder.
         pooling: See ``TextEncoder``.
         dim: See ``TextEncoder``.
-        max_tokens: Maximum number of tokens of a text, including the prefix; at most that of the model.
+        max_tokens: Maximum number of tokens of a text, including the prefix; at most that of the model. None for the
+            model's own.
         package: Python package with the same files, used instead of the hub if it is installed.
         packaged_model: The model in the package; the package is not used for another ``model``. None for any model.
         sha256: Expected hash of the package's ``model.safetensors``.
@@ -228,12 +225,11 @@ def load_encoder(
         )
     # The package of a preset contains one model only.
     chosen_package = package if packaged_model in {None, model} else None
-    backbone, tokenizer, projection = load_pretrained(name, model, max_tokens, chosen_package, sha256)
+    backbone, tokenizer, length, projection = load_pretrained(name, model, max_tokens, chosen_package, sha256)
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
-    encoder = LoadedEncoder(text_encoder, tokenizer, max_tokens, backend, cache_dir, prefix)
+    encoder = LoadedEncoder(text_encoder, tokenizer, length, backend, cache_dir, prefix)
     if projection is not None:
-        options = {"pooling": pooling, "dim": dim, "max_tokens": max_tokens, "prefix": prefix or None}
-        encoder.load_projection(projection, model, options)
+        encoder.load_projection(*projection, model)
     return encoder
 
 
@@ -261,13 +257,6 @@ def load_tiny_encoder(
             f"encoder={name} reads at most {backbone.config.max_position_embeddings} tokens: lower max_tokens"
         )
     return LoadedEncoder(TextEncoder(backbone, pooling, dim), tokenizer, max_tokens, backend, cache_dir, prefix)
-
-
-def encoder_option(name: str, value: object) -> str:
-    """An option of an encoder for the command line."""
-    text = "null" if value is None else str(value)
-    # A blank or a colon needs Hydra's quotes inside those of the shell.
-    return f"encoder.{name}={text}" if re.fullmatch(r"\w+", text) else f"\"encoder.{name}='{text}'\""
 
 
 def check_prefix(prefix: object) -> None:

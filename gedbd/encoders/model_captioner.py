@@ -22,7 +22,8 @@ from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3I
 
 from gedbd.encoders.captioning import Caption
 from gedbd.encoders.encoder_weights import fingerprint
-from gedbd.encoders.pretrained import local_first, tiny_tokenizer
+from gedbd.encoders.model_files import local_first
+from gedbd.encoders.pretrained import tiny_tokenizer
 
 TILE = 32  # pixels
 PATCH = 8
@@ -118,7 +119,7 @@ def load_tiny_captioner(
 
 
 def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any, PreTrainedModel]:
-    """Processor and model; nothing that their files name is run or fetched, see ``gedbd.encoders.pretrained``."""
+    """Processor and model; nothing that their files name is run or fetched, see ``gedbd.encoders.model_files``."""
     # A small file first: without access to the hub, this fails at once.
     config = AutoConfig.from_pretrained(model, trust_remote_code=False, local_files_only=local)
     config._attn_implementation = None

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.openvino_model import (
     OPENVINO_TOKENS,
@@ -24,7 +25,6 @@ from gedbd.encoders.openvino_model import (
     import_openvino,
     telemetry_disabled,
 )
-from gedbd.encoders.pretrained import max_positions
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 from gedbd.io.files import whole_folder
 from gedbd.text.tokens import TokenTable

@@ -146,8 +146,8 @@ def write_query_encoder(folder: Path, encoder: "LoadedEncoder", precision: str) 
     """
     ov = import_openvino()
 
+    from gedbd.encoders.backbone import max_positions
     from gedbd.encoders.openvino_backend import convert
-    from gedbd.encoders.pretrained import max_positions
 
     model = encoder.model
     metadata: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,14 +64,14 @@ def model_card(
     *,
     license: str | None = None,
     repository: str | None = None,
-    options: Sequence[str] = (),
+    max_tokens: int | None = None,
 ) -> str:
     """The card in Markdown, with front matter for the Hugging Face hub.
 
     ``form`` is ``sentence_transformers`` or ``onnx``, ``checkpoint`` ``best``, which gave the run's numbers, or
     ``last``, and ``example`` the text of ``MADE_UP``. Of the corpus the card gives only counts and dates. ``license``
-    is the hub's identifier; ``options`` are those by which gedbd's commands load the model from its repository on the
-    hub.
+    is the hub's identifier, ``repository`` the name on the hub that gedbd's commands load the model by, and
+    ``max_tokens`` the encoder's, if the run's options leave it to the model.
     """
     cfg = run.config
     facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}
@@ -102,7 +101,7 @@ def model_card(
         "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
         "exported_with": {name: version(name) for name in TOOLS[form]},
     }
-    about |= {"license": license, "repository": repository, "load": " ".join(options)}
+    about |= {"license": license, "repository": repository, "max_tokens": max_tokens or cfg.encoder.max_tokens}
     # The run's numbers are those of the best checkpoint.
     eval_results = _eval_results(run) if checkpoint == "best" else None
     front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), eval_results)

@@ -11,7 +11,7 @@ from rich.console import Console
 from gedbd.corpora.templates import Text
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
-from gedbd.encoders.loaded_encoder import LoadedEncoder, encoder_option
+from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.model_card import MADE_UP, model_card
 from gedbd.experiments.run_folder import Run, check_corpus, find_run
@@ -50,7 +50,6 @@ class Export(NamedTuple):
 
     texts: int  # number of texts that were encoded with both it and gedbd
     difference: float  # largest absolute difference between elements of their vectors
-    options: list[str]  # with these, gedbd's commands load it from the hub; empty if it was not exported for the hub
 
 
 @stage("export and check")
@@ -85,15 +84,6 @@ def export_run(
     text: Text = instantiate(saved.text)
     texts = some_texts(text(corpus.reports, encoder.tokenizer, encoder.text_tokens).texts)
     expected = encoder.encode(texts)
-    options = []
-    if repository is not None:
-        needed = {
-            "pooling": encoder.model.pooling,
-            "dim": encoder.dim,
-            "max_tokens": encoder.max_tokens,
-            "prefix": encoder.prefix or None,
-        }
-        options = [f"encoder.model={repository.name}", *(encoder_option(name, value) for name, value in needed.items())]
     with whole_folder(out) as fresh:
         form.write(fresh, encoder)
         (example,) = text(MADE_UP, encoder.tokenizer, encoder.text_tokens).texts
@@ -105,8 +95,8 @@ def export_run(
             example,
             license=license,
             repository=None if repository is None else repository.name,
-            options=options,
+            max_tokens=encoder.max_tokens,
         )
         (fresh / "README.md").write_text(card, encoding="utf-8")
         difference = largest_difference(form.read(fresh, texts), expected)
-    return Export(len(texts), difference, options)
+    return Export(len(texts), difference)

@@ -1,6 +1,5 @@
 """Encoders by the API: names, folders and objects."""
 
-import json
 import random
 
 import numpy as np
@@ -42,25 +41,6 @@ def test_the_same_model_by_name_by_folder_and_as_an_object(sentence_transformer,
     corpus = gedbd.load_corpus("demo", last_n=100)
     ranks = [gedbd.rank(corpus, "frozen", encoder=encoder).queries["rank"] for encoder in (by_folder, as_object)]
     assert list(ranks[0]) == list(ranks[1])
-
-
-@pytest.mark.parametrize(
-    ("files", "options", "line"),
-    [
-        ({}, {}, "its config.json is missing, or names no hidden_size: it is not a text encoder$"),
-        ({"modules.json": [{"type": "sentence_transformers.models.Dense"}]}, {}, "has a layer Dense, which gedbd does"),
-        ({"1_Pooling/config.json": {"pooling_mode": "max"}}, {}, "uses the pooling max"),
-        ({"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}, {}, "uses the pooling pooling_mode_max_tokens"),
-    ],
-)
-def test_a_folder_that_gedbd_cannot_load_is_refused(tmp_path, files, options, line):
-    if files:
-        files = {"config.json": {"hidden_size": 8}} | files
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=line):
-        gedbd.Encoder(tmp_path)
 
 
 class Returns:

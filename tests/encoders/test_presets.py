@@ -10,8 +10,9 @@ from small_models import HIDDEN, POSITIONS, byte_level, save_small_model, unigra
 
 from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import FieldTemplate
+from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder, load_tiny_encoder
-from gedbd.encoders.pretrained import max_positions, tiny_tokenizer
+from gedbd.encoders.pretrained import tiny_tokenizer
 from gedbd.text.cleaning import Cleaning
 
 TEXTS = ["crash on start", "", "the editor", "crash " * 30, "on start of the editor: 日本", "crash on start"]

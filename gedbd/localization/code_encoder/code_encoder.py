@@ -10,16 +10,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from gedbd.encoders.backbone import max_positions, read_backbone, read_tokenizer
 from gedbd.encoders.backend import Backend
-from gedbd.encoders.pretrained import (
-    SPECIAL,
-    between_ends,
-    fast_tokenizer,
-    max_positions,
-    problem_of,
-    random_bert,
-    read_backbone,
-)
+from gedbd.encoders.model_files import problem_of
+from gedbd.encoders.pretrained import SPECIAL, between_ends, fast_tokenizer, random_bert
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
     CODE_TOKENS,
@@ -75,7 +69,8 @@ def load_code_encoder(
     folder = Path(folder)
     limits, parts = read_settings(folder)
     try:
-        backbone, tokenizer = read_backbone(folder, local=True, use_safetensors=True)
+        backbone = read_backbone(str(folder), local=True, use_safetensors=True)
+        tokenizer = read_tokenizer(str(folder), local=True)
     except Exception as error:  # any type, see ``local_first``
         raise ValueError(f"{folder}: cannot load the encoder: {problem_of(error)}") from error
     missing = set(CODE_TOKENS) - set(tokenizer.get_vocab())

@@ -16,8 +16,8 @@ from rich.console import Console
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.corpora.corpus import TRAIN, Corpus
+from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.pretrained import max_positions
 from gedbd.evaluation.figures import epoch_curves
 from gedbd.experiments.callbacks import may_be_own, value_of_best
 from gedbd.experiments.corpus_reading import read_corpus

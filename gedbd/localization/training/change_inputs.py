@@ -10,8 +10,8 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.corpora.templates import Texts, title_description
+from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.encoders.pretrained import max_positions
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, load_code_encoder
 from gedbd.localization.code_encoder.code_inputs import (
     BLOCKS,
