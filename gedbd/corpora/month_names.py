@@ -16,6 +16,7 @@ FURTHER = {"de": {"mrz": "Mar"}}  # Excel and Java 8 abbreviate März so; CLDR d
 MIN_PREFIX = 3  # letters of abbreviations that CLDR does not have, such as сен for сентября
 WORD = re.compile(r"[^\W\d_]+")
 DAY_PERIOD = re.compile(r"\b([ap])\.\s?m\.", re.IGNORECASE)
+BEFORE_TIME = re.compile(r"(?<=\d{4})\W+[^\W\d_]+\.?\s+(?=\d+:)")  # 2. Januar 2024 um 9:05, 2 janvier 2024 à 09:05
 # The point of "2. janv. 2024" and "02/janv./24" belongs to the name; that of "02.Jan.24" separates it from the year.
 POINT = re.compile(r"(?<=[a-z])\.(?!\d)")
 
@@ -30,7 +31,9 @@ def to_english(text: str, language: str) -> str:
         language: One of ``LANGUAGES``.
     """
     names = _names(language)
-    text = WORD.sub(lambda word: names.get(_folded(word[0]), word[0]), DAY_PERIOD.sub(r"\1m", text))
+    text = WORD.sub(
+        lambda word: names.get(_folded(word[0]), word[0]), DAY_PERIOD.sub(r"\1m", BEFORE_TIME.sub(" ", text))
+    )
     return " ".join(POINT.sub("", text).split()).strip(" ,.")
 
 

@@ -38,7 +38,7 @@ NAME_OF_COUNTS = re.compile(r"counts?\b|\bnum\b|\bnumber of\b|\btotal\b|\bamount
 NAME_OF_FLAGS = re.compile(r"^(?:is|has|was)\b(?!.*\bof\b)|\bflag")
 NAME_OF_IDS = re.compile(r"\b(?:of|ids?|into|key|number|original|canonical|master)\b|issue|bug|ticket|report")
 NAME_OF_LABEL = re.compile(r"['\"](?:name|title)['\"]:\s*(?:'([^']*)'|\"([^\"]*)\")")  # [{'name': 'bug', ...}]
-QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
+LIST_ITEM = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,'\"]+)")
 LIST = re.compile(r"\s*[\[({](.*)[\])}]\s*", re.DOTALL)
 CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])|_|-")
 MAX_TYPICAL_COUNT = 10  # the median of counts above zero is lower; that of numbers of reports seldom is
@@ -194,7 +194,7 @@ def _no_ids(ids: pd.Series, cells: pd.Series, known: KnownIds, links: pd.DataFra
     names_none = not any(name in known for name in named)
     if names_none:
         if values.isin(FLAGS).all():
-            return "true and false"
+            return " and ".join(sorted(set(values)))
         if not any(_shape(name) in known.shapes for name in named):
             return "texts"
     numbers = pd.to_numeric(values, errors="coerce")
@@ -269,12 +269,12 @@ def label_names(cells: pd.Series) -> pd.Series:
 
 
 def _labels(cell: str, separator: str) -> list[str]:
-    listed = LIST.fullmatch(cell)
     if cell.casefold() in NOTHING:
         return []
+    listed = LIST.fullmatch(cell)
     if listed is None:
         names = cell.split(separator)
     else:
-        quoted = NAME_OF_LABEL.findall(listed[1]) or QUOTED.findall(listed[1])
-        names = [single or double for single, double in quoted] or listed[1].split(",")
+        matches = NAME_OF_LABEL.findall(listed[1]) or LIST_ITEM.findall(listed[1])
+        names = ["".join(match) for match in matches]
     return [name.strip().replace(";", ",") for name in names if name.strip()]
