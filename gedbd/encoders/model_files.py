@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from gedbd.io.checksums import checksum
 from gedbd.io.console import first_line
-from gedbd.io.files import CONF_DIR
+from gedbd.io.files import CONF_DIR, check_regular_files
 
 HUB_TIMEOUT_S = 5
 Loaded = TypeVar("Loaded")
@@ -36,6 +36,7 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
         ValueError: If it cannot be loaded.
     """
     is_folder = Path(source).is_dir()
+    check_regular_files(Path(source))
     try:
         if _is_path(source) and not is_folder:
             raise RefusedModelError(f"{section}.model={source}: there is no such folder")

@@ -10,7 +10,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from gedbd.io.console import is_first_process, say_once
-from gedbd.io.files import write_text
+from gedbd.io.files import check_regular, write_text
 
 CHECKSUMS = "SHA256SUMS"  # in the folder of the files it lists
 
@@ -45,10 +45,11 @@ def check_whole(checkpoint: Path) -> None:
     first process prints a line about it, once per file.
 
     Raises:
-        ValueError: If the checkpoint is truncated, or was changed after it was written.
+        ValueError: If the checkpoint is truncated, was changed after it was written, or is no regular file.
         FileNotFoundError: If the checkpoint does not exist.
     """
     checkpoint.stat()
+    check_regular(checkpoint)
     if not is_zipfile(checkpoint):
         raise ValueError(f"{checkpoint} is damaged: it cannot be read as a checkpoint")
     noted = noted_checksums(checkpoint)

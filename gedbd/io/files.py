@@ -118,6 +118,24 @@ def check_link(path: Path) -> None:
         raise ValueError(f"{path} is a symbolic link of another user: delete it, or choose another path")
 
 
+def check_regular(path: Path) -> None:
+    """Checks that a path to be read is not a FIFO, a device, a socket or a folder, whose content may never end.
+
+    Raises:
+        ValueError: If it is one of these; a missing file is not checked.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a regular file: copy its content to one, and give that")
+
+
+def check_regular_files(folder: Path) -> None:
+    """Calls ``check_regular`` for what is in a folder, if it is one; sockets, which nobody can open, may be there."""
+    for parent, _, names in os.walk(folder):
+        for path in map(Path(parent).joinpath, names):
+            if not path.is_socket():
+                check_regular(path)
+
+
 def write_text(path: Path, text: str) -> None:
     """Replaces a text file atomically, in UTF-8."""
     with replacing(path) as unfinished:
@@ -148,6 +166,7 @@ def read_list(path: Path) -> list[Any]:
 
 
 def _read_json(path: Path) -> Any:
+    check_regular(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -189,7 +208,8 @@ def locate(path: str) -> Path:
     """Resolves ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv`` to an existing file, else raises ValueError."""
     package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
     file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
-    if not file.is_file():
+    check_regular(file)
+    if not file.exists():
         raise ValueError(f"{file}: no such file; set dataset.path= to an existing one")
     return file
 

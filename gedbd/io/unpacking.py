@@ -14,6 +14,8 @@ from typing import IO
 MAX_BYTES = 4_000_000_000
 MAX_RATIO = 100
 ALWAYS_BYTES = 1 << 25  # any file may unpack to this size, however small it is
+HEAD_BYTES = 1 << 23  # that are given out before a file is unpacked to its end, to know its size
+CHUNK_BYTES = 1 << 20
 GIGABYTE = 1_000_000_000
 RESERVE_BYTES = 100_000_000  # that downloads and unpacked files must leave free on the disk
 MAX_GB_VARIABLE = "GEDBD_MAX_UNPACKED_GB"  # the environment variable
@@ -75,10 +77,13 @@ def asked_bytes() -> int | None:
 class LimitedStream(io.RawIOBase):
     """The bytes of an unpacked file, up to a limit.
 
+    Parsing takes up to 100 times as long as unpacking. So after ``HEAD_BYTES`` the file is unpacked to its end once,
+    and is refused at once if it is too large.
+
     Args:
         stream: The unpacked file.
         path: The packed file, for messages.
-        limit: Counts the bytes that are read; bytes read again after ``seek`` count once.
+        limit: Counts the bytes; those read again after ``seek`` count once.
     """
 
     def __init__(self, stream: IO[bytes], path: Path, limit: UnpackLimit) -> None:
@@ -106,11 +111,18 @@ class LimitedStream(io.RawIOBase):
         content = self._stream.read(len(buffer))
         buffer[: len(content)] = content
         self._position += len(content)
-        num_new = self._position - self._furthest  # 0 or less: these bytes were counted before a seek back
-        if num_new > 0:
-            self._furthest = self._position
-            self._limit.add(self._path, num_new)
+        self._count(self._position)
+        if HEAD_BYTES < self._position == self._furthest:
+            while chunk := self._stream.read(CHUNK_BYTES):
+                self._count(self._furthest + len(chunk))
+            self._stream.seek(self._position)
         return len(content)
+
+    def _count(self, position: int) -> None:
+        """Counts the bytes up to a position that were not counted before."""
+        if position > self._furthest:
+            self._limit.add(self._path, position - self._furthest)
+            self._furthest = position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Moves to a position that was read before, or to the beginning."""

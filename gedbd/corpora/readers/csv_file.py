@@ -25,6 +25,7 @@ import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
 from gedbd.corpora.readers.formats import Columns
+from gedbd.io.files import check_regular
 from gedbd.io.unpacking import LimitedStream, UnpackLimit
 
 HEAD_BYTES = 1 << 16
@@ -81,7 +82,7 @@ def read_table(
     Raises:
         ValueError: The file is missing, damaged or empty, or a row does not fit the header.
     """
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"{path}: no such file")
     sheet = read_sheet(path)
     if sheet is not None:
@@ -125,6 +126,7 @@ def read_sheet(path: Path) -> pd.DataFrame | None:
     Raises:
         ValueError: The file is another workbook or a web page under the name of a table, or is damaged.
     """
+    check_regular(path)
     with path.open("rb") as stream:
         head = stream.read(len(PARQUET))
     try:
@@ -183,12 +185,14 @@ def open_packed(
         limit: A limit that several files share; ``None`` for this file alone.
 
     Raises:
-        ValueError: The archive is damaged, unsupported, or too large, possibly only while it is read.
+        ValueError: It is no regular file; or the archive is damaged, unsupported, or too large, possibly only while it
+            is read.
     """
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     opener = openers.get(suffix.lower())
     if opener is None and suffix.lower() in NOT_UNPACKED:
         raise ValueError(f"{path}: {suffix} files are not supported: pack it as .gz, .xz or .zip")
+    check_regular(path)
     if opener is None:
         with path.open("rb") as plain:
             yield plain
@@ -212,6 +216,11 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
         if len(files) != 1:
             names = " or ".join(kind.upper() for kind in kinds)
             raise ValueError(f"{path}: the archive holds {len(files)} {names} files; it must hold exactly one")
+        if archive.getinfo(files[0]).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # zipfile unpacks a chunk of the others as a whole: a few bytes of bzip2 may become gigabytes.
+            raise ValueError(
+                f"{path}: the archive is not packed by the method deflate: pack the file again, as zip does"
+            )
         try:
             return archive.open(files[0])
         except RuntimeError as error:

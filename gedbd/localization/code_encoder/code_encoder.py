@@ -14,6 +14,7 @@ from gedbd.encoders.backbone import max_positions, read_backbone, read_tokenizer
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.model_files import problem_of
 from gedbd.encoders.pretrained import SPECIAL, between_ends, fast_tokenizer, random_bert
+from gedbd.io.files import check_regular_files
 from gedbd.localization.code_encoder.code_inputs import (
     CODE_BLOCK,
     CODE_TOKENS,
@@ -67,6 +68,7 @@ def load_code_encoder(
     Raises ValueError if it is not such a folder, is damaged, or its inputs are longer than its model reads.
     """
     folder = Path(folder)
+    check_regular_files(folder)
     limits, parts = read_settings(folder)
     try:
         backbone = read_backbone(str(folder), local=True, use_safetensors=True)

@@ -5,25 +5,32 @@ line by line to bound memory.
 
 Programs that the configuration or attributes of a repository name are never run: only commands that read objects are
 used, without textual conversions, external diffs, hooks, file monitors, signatures and transports. Objects missing from
-a partial clone are not fetched.
+a partial clone are not fetched. Files of the repository must be regular ones, and a command that is silent is stopped.
 """
 
 import codecs
+import io
+import math
 import os
 import re
+import select
 import subprocess
 import tempfile
-import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
+
+from gedbd.io.files import check_regular_files
 
 # Codecs that take quadratic time or read escapes, and are not encodings of messages.
 REFUSED = {"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
 ESCAPE = re.compile(r'\\([0-7]{3}|[abtnvfr"\\])')
 LETTERS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 MIN_VERSION = (2, 31)
+MAX_START_S = 30.0  # of the first command, which reads a few lines
+MAX_SILENCE_S = 600.0  # of the others: a blame of a long history may take minutes until its first line
 SETTINGS = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=false"),
     *("core.sshCommand=false", "core.askPass=false", "log.showSignature=false", "gpg.program=false"),
@@ -57,14 +64,15 @@ class MissingObjectError(ValueError):
 class Git:
     """A repository: a work tree, a folder in it, or a bare repository; ``folder`` is that of its objects.
 
-    Raises ValueError if Git is missing or too old, or the path is not a repository, belongs to another user, or is a
-    shallow clone.
+    Raises ValueError if Git is missing or too old, or the path is not a repository, belongs to another user, is a
+    shallow clone, or holds something else than regular files. So do all methods if Git waits for ``MAX_SILENCE_S``.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
         _check_version()
         self.folder = _find_git_folder(self.path)
+        check_regular_files(self.folder)
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise ValueError(
                 f"{self.path}: this is a shallow clone, whose oldest commits seem to add every file; complete it with "
@@ -115,41 +123,26 @@ class Git:
             source.seek(0)
             with subprocess.Popen(
                 _command(arguments),
+                bufsize=0,
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 cwd=self.folder,
                 env=self._variables() | ({} if index is None else {"GIT_INDEX_FILE": index}),
             ) as process:
-                assert process.stdout is not None
-                is_timed_out = threading.Event()
-
-                def stop() -> None:
-                    is_timed_out.set()
-                    process.kill()
-
-                timer = threading.Timer(max(seconds or 0.0, 0.0), stop)
-                if seconds is not None:
-                    timer.start()
+                output = _Output(process, self.path, math.inf if seconds is None else seconds)
+                buffered = io.BufferedReader(output)
                 try:
-                    yield process.stdout
-                    failed = not process.stdout.closed and process.wait() != 0 and not is_timed_out.is_set()
+                    yield buffered
+                    failed = not buffered.closed and process.wait() != 0 and not output.is_stopped
                 finally:
-                    timer.cancel()
                     process.kill()
             if failed:
                 messages.seek(0)
                 raise self._failure(arguments, messages.read())
 
     def _process(self, *arguments: str | bytes) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            _command(arguments),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            cwd=self.folder,
-            env=self._variables(),
-        )
+        return _run(arguments, self.path, self.folder, self._variables(), MAX_SILENCE_S)
 
     def _variables(self) -> dict[str, str]:
         # With the folder of the objects as the work tree, no .gitattributes of a checkout changes a diff.
@@ -163,6 +156,56 @@ class Git:
         is_missing = any(map(MISSING.search, lines)) and not any(map(BROKEN.search, lines))
         kind = MissingObjectError if is_missing else ValueError
         return kind(f"{self.path}: git {arguments[0]!s} failed: {message}{advice}")
+
+
+class _Output(io.RawIOBase):
+    """What a command writes, until it ends or, after ``seconds``, is stopped."""
+
+    def __init__(self, process: subprocess.Popen[bytes], path: Path, seconds: float) -> None:
+        super().__init__()
+        assert process.stdout is not None
+        self._process = process
+        self._pipe = process.stdout
+        self._path = path
+        self._end = time.monotonic() + seconds
+        self.is_stopped = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        left = self._end - time.monotonic()
+        if left > 0 and select.select([self._pipe], [], [], min(left, MAX_SILENCE_S))[0]:
+            content = os.read(self._pipe.fileno(), len(buffer))
+            buffer[: len(content)] = content
+            return len(content)
+        self._process.kill()
+        if left > MAX_SILENCE_S:
+            raise _silent(self._path, MAX_SILENCE_S)
+        self.is_stopped = True
+        return 0
+
+
+def _silent(path: Path, seconds: float) -> ValueError:
+    cure = "look for FIFOs that it or its settings name, or a disk that does not answer"
+    return ValueError(f"{path}: git has written nothing for {seconds:g} seconds: {cure}")
+
+
+def _run(
+    arguments: tuple[str | bytes, ...], path: Path, folder: Path, variables: dict[str, str], seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            _command(arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=folder,
+            env=variables,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _silent(path, seconds) from error
 
 
 def _command(arguments: tuple[str | bytes, ...]) -> list[str | bytes]:
@@ -194,9 +237,7 @@ def _find_git_folder(path: Path) -> Path:
         raise ValueError(f"{path}: no such folder; give the folder of a repository")
     if not path.is_dir():
         raise ValueError(f"{path}: this is a file; give the folder of a repository (clone a bundle first)")
-    done = subprocess.run(
-        _command(("rev-parse", "--absolute-git-dir")), capture_output=True, check=False, cwd=path, env=_variables()
-    )
+    done = _run(("rev-parse", "--absolute-git-dir"), path, path, _variables(), MAX_START_S)
     if done.returncode == 0:
         return Path(os.fsdecode(done.stdout.removesuffix(b"\n")))
     message = done.stderr.decode("utf-8", "replace")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from git_repository import FastImport, read_history
 
+from gedbd.localization.repository import git_command
 from gedbd.localization.repository.git_command import Git, cut_line, decode_message
 from gedbd.localization.repository.inducing import blame_lines
 
@@ -62,6 +63,21 @@ def test_what_cannot_be_read_is_refused(tmp_path, repository, monkeypatch):
     write_program(tmp_path / "git", "echo git version 2.30.9")
     with pytest.raises(ValueError, match=r"install git 2\.31 or later"):
         Git(repository[0])
+
+
+@pytest.mark.usefixtures("hang_guard")
+@pytest.mark.parametrize("name", ["packed-refs", "refs/heads/main", "objects/info/alternates", "HEAD"])
+def test_a_file_that_never_ends_is_not_waited_for(repository, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(git_command, "MAX_START_S", 0.5)
+    monkeypatch.setattr(git_command, "MAX_SILENCE_S", 0.5)
+    folder = Path(shutil.copytree(repository[0], tmp_path / "copy"))
+    git = Git(folder)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(ValueError, match=rf"{name} is not a regular file|copy: git has written nothing for 0\.5 sec"):
+        Git(folder)
+    with pytest.raises(ValueError, match=r"nothing for 0\.5 sec"), git.stream("log", "--all", "-p") as output:
+        output.read()
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--all", "-h", "HEAD:a.txt", ""])
