@@ -218,9 +218,7 @@ def open_zip(path: Path, mode: str, kinds: tuple[str, ...]) -> IO[bytes]:
             raise ValueError(f"{path}: the archive holds {len(files)} {names} files; it must hold exactly one")
         if archive.getinfo(files[0]).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             # zipfile unpacks a chunk of the others as a whole: a few bytes of bzip2 may become gigabytes.
-            raise ValueError(
-                f"{path}: the archive is not packed by the method deflate: pack the file again, as zip does"
-            )
+            raise ValueError(f"{path}: the archive is not packed by deflate, as zip does it: pack the file again")
         try:
             return archive.open(files[0])
         except RuntimeError as error:
