@@ -119,9 +119,7 @@ def comments_of(record: Record) -> tuple[str, list[Comment]]:
     """The description, and the comments that follow it."""
     # The first comment is the description, unless the bug has a field for it.
     bodies = [text(comment, "text") for comment in parts(record, "comments")]
-    if text(record, "description"):
-        return text(record, "description"), [Comment(body) for body in bodies[1:]]
-    return bodies[0] if bodies else "", [Comment(body) for body in bodies[1:]]
+    return text(record, "description") or "".join(bodies[:1]), [Comment(body) for body in bodies[1:]]
 
 
 def counted_comments(comments: list[Comment], unnamed: bool) -> list[Comment]:
@@ -129,14 +127,9 @@ def counted_comments(comments: list[Comment], unnamed: bool) -> list[Comment]:
 
     Those about another bug are dropped because that bug's own record says the same and may have been reopened since.
     """
-    user_comments: list[Comment] = []
-    from_bugzilla: list[Comment] = []
-    for comment in comments:
-        mark = MARKED.search(QUOTED.sub("", comment.text))
-        if mark is None:
-            user_comments.append(comment)
-        elif mark[1].lower() == "this":
-            from_bugzilla.append(Comment(mark[0].strip()))
+    marks = [MARKED.search(QUOTED.sub("", comment.text)) for comment in comments]
+    user_comments = [comment for comment, mark in zip(comments, marks, strict=True) if mark is None]
+    from_bugzilla = [Comment(mark[0].strip()) for mark in marks if mark and mark[1].lower() == "this"]
     return user_comments + from_bugzilla[-1:] if unnamed else user_comments
 
 

@@ -13,7 +13,7 @@ it is the only one. A member's comment on the day of closing that consists only 
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -84,8 +84,8 @@ NO_DUPLICATE = re.compile(
 HEDGED = re.compile(
     r"\b(?:possibl[ey]|potential(?:ly)?|probabl[ey]|likely|maybe|perhaps|might|may|could|can(?!['\u2019])|would|seem\w*"
     r"|look(?:s|ed)?|sound\w*|similar|related|think|thought|guess\w*|suspect\w*|wonder\w*|if|unless|whether|apparently"
-    r"|appear\w*|almost|nearly|assum\w+|unsure|bot|(?:says?|said|claim(?:s|ed)?)(?: that)? (?:this|it|that)"
-    r"|(?:not|n['\u2019]t) (?:sure|certain))\b|[\"\u201c\u00ab]$",
+    r"|appear\w*|almost|nearly|assum\w+|unsure|bot|how|(?<!s )why|(?:not|n['\u2019]t) (?:sure|certain)"
+    r"|(?:says?|said|claim(?:s|ed)?|told)(?: me| us)?(?: that)? (?:this|it|that))\b|[\"\u201c\u00ab]$",
     re.IGNORECASE,
 )
 # "Is this a duplicate of #12", "Isn't it ...", "Why was it closed as ...", also without a question mark.
@@ -112,6 +112,7 @@ NUMBER = (
     r"\b(?P<id9>\d+)(?!(?<=^\d)[.)]\s)(?=\s*$|\s*[.,;:!?)\]*<>\"'/](?!\d)"
     r"|\s+(?:as|and|or|which|that|so|since|because|but|per|closing)\b)"
 )
+EARLIEST = datetime.min.replace(tzinfo=UTC)
 LATEST = datetime.max.replace(tzinfo=UTC)
 CLOSING_TIME = timedelta(minutes=1)  # a comment with which an issue is closed may be dated a little later
 CONTEXT_CHARACTERS = 300  # before and after a mention, which can change its meaning
@@ -164,9 +165,18 @@ class References:
             return []
         spoken = spoken_text(text)
         patterns = (self.naming, self.numbered, self.named, self.alike)
-        matches = [match for pattern in patterns for match in pattern.finditer(spoken)]
-        matches.sort(key=re.Match.start)
-        return list(dict.fromkeys(mention for match in matches for mention in self._mentions(match, here)))
+        mentions = []
+        for match in sorted((match for pattern in patterns for match in pattern.finditer(spoken)), key=re.Match.start):
+            before = spoken[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
+            clause = CLAUSE.split(before)[-1]
+            if self.pattern.search(clause) or self.subject.search(before):
+                continue  # "#7 is a duplicate of #12" is about #7
+            after = spoken[match.end() : match.end() + CONTEXT_CHARACTERS]
+            stance = stance_of(CONJUNCTION.split(clause)[-1], SENTENCE.split(before)[-1], after)
+            if match.re is self.alike and stance == "certain":
+                stance = "hedged"
+            mentions += [(key_of(named, here), stance) for named in self.named_pattern.finditer(match["named"])]
+        return list(dict.fromkeys(mentions))
 
     def named_alone(self, text: str, here: str) -> Key | None:
         """The only issue that a comment names, in any words; ``None`` if it names none or several, or denies it."""
@@ -177,18 +187,6 @@ class References:
             return None
         before = spoken[max(0, matches[-1].start() - CONTEXT_CHARACTERS) : matches[-1].start()]
         return None if DENIED.search(CLAUSE.split(before)[-1]) else keys.pop()
-
-    def _mentions(self, match: re.Match[str], here: str) -> Iterator[tuple[Key, Stance]]:
-        before = match.string[max(0, match.start() - CONTEXT_CHARACTERS) : match.start()]
-        after = match.string[match.end() : match.end() + CONTEXT_CHARACTERS]
-        clause = CLAUSE.split(before)[-1]
-        if self.pattern.search(clause) or self.subject.search(before):
-            return  # "#7 is a duplicate of #12" is about #7
-        stance = stance_of(CONJUNCTION.split(clause)[-1], SENTENCE.split(before)[-1], after)
-        if match.re is self.alike and stance == "certain":
-            stance = "hedged"
-        for reference in self.named_pattern.finditer(match["named"]):
-            yield key_of(reference, here), stance
 
 
 def spoken_text(text: str) -> str:
@@ -239,9 +237,8 @@ def comment_links(
     for comment in comments:
         said = bots if comment.bot else people
         for key, stance in references.find(comment.text, here):
-            said[key] = (
-                said.get(key, stance) if stance == "hedged" else stance
-            )  # a guess does not withdraw what is certain
+            if stance != "hedged" or key not in said:  # a guess does not withdraw what is certain
+                said[key] = stance
     counted = [key for key, stance in people.items() if stance == "certain" or (closed and stance == "hedged")]
     if closed and "certain" not in people.values():
         counted += [key for key, stance in bots.items() if stance == "certain" and key not in people]
@@ -256,12 +253,9 @@ def _original(
 ) -> list[Key]:
     """The issue that the comments of a duplicate name in any words."""
     limit = LATEST if closed_at is None else closed_at + CLOSING_TIME
-
-    def order(comment: Comment) -> tuple[bool, bool]:
-        return comment.written_at is not None and comment.written_at > limit, not comment.member
-
-    latest_first = sorted(reversed(comments), key=order)
-    keys = (references.named_alone(comment.text, here) for comment in latest_first if not comment.bot)
+    people = [comment for comment in reversed(comments) if not comment.bot]
+    people.sort(key=lambda comment: ((comment.written_at or EARLIEST) > limit, not comment.member))
+    keys = (references.named_alone(comment.text, here) for comment in people)
     return next(([key] for key in keys if key is not None and key not in denied), [])
 
 
@@ -289,5 +283,4 @@ def other_project(project: str, here: str) -> str:
 
 def is_bot_name(name: str) -> bool:
     """Whether one word of a user's name is "bot": ``dependabot[bot]``, ``project_12_bot_ab34``, ``TriageBot``."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-    return not {"bot", "robot"}.isdisjoint(word.lower() for word in words)
+    return not {"bot", "robot"}.isdisjoint(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))

@@ -21,8 +21,19 @@ GROUP = "group"  # source of the links of a column of groups
 NO_DATE = pd.Series(dtype="datetime64[ns, UTC]")
 # Duplicate, dup of, dupliziert, doublon, duplicado, dubbel, дубликат, merged, ...
 SAYS_DUPLICATE = re.compile(r"dup(?:l|e|s?\b)|doublon|dubb?[el]l|дубл|重[复複]|\bmerged", re.IGNORECASE)
+# It is not one, may be one, or is to be checked for being one.
 SAYS_NOT = re.compile(
-    r"\b(?:not|no|never|possibl[ey]|potential|suspected|to be merged)\b|\bno[nt](?=[\s-]?dup)|\bun(?=dup)",
+    r"\?|\b(?:no|non|not|never|nt|isn|de|un|possibl[ey]|potential(?:ly)?|maybe|may|might|probabl[ey]|likely|suspect(?:ed)?"
+    r"|candidates?|almost|near|unconfirmed|needs?|to be merged|check\w*|detect\w*|find\w*|remov\w*|prevent|allow)\b"
+    r"|\bno[nt](?=dup)|\bun(?=dup)",
+    re.IGNORECASE,
+)
+# "*duplicate", "kind/duplicate", "Closed as duplicate", "Duplicate: see comments", "duplicate-issue", ...
+DUPLICATE_LABEL = re.compile(
+    r"(?!(?:area|component|module|feature|topic)\b)(?:^|.*[^\w\s]|.*_)\s*"
+    r"(?:(?:closed|closing|resolved|resolution|marked|status|type|as|is|an?|exact|confirmed)\s+)*"
+    r"(?:duplicat(?:ed?|es|ion)|dup(?:e|es|s)?)(?:[\s_-]+(?:issue|report|bug|ticket|question|closed)s?)?"
+    r"(?:\s*[:/|.(\[\u2010-\u2015].*|\s+-.*|[^\w-]*)",
     re.IGNORECASE,
 )
 OTHER_RELATION = re.compile(
@@ -116,6 +127,11 @@ def filled(cells: pd.Series) -> pd.Series:
 def says_duplicate(text: str) -> bool:
     """Whether a status, a resolution or a relation says that a report is a duplicate of another."""
     return SAYS_DUPLICATE.search(text) is not None and SAYS_NOT.search(text.replace("_", " ")) is None
+
+
+def is_duplicate_label(label: str) -> bool:
+    """Whether a label says so: it begins or ends with "duplicate", apart from a prefix."""
+    return DUPLICATE_LABEL.fullmatch(label.strip()) is not None and SAYS_NOT.search(label.replace("_", " ")) is None
 
 
 def read_duplicates(

@@ -21,6 +21,7 @@ from gedbd.corpora.readers.comments import (
     is_bot_name,
     other_project,
 )
+from gedbd.corpora.readers.duplicate_cells import is_duplicate_label
 from gedbd.corpora.readers.export_pages import (
     HUMP,
     ExportRecord,
@@ -41,7 +42,6 @@ from gedbd.corpora.readers.issue import (
     Issue,
     Link,
     components_of,
-    is_duplicate_label,
     list_changes,
     make_issue,
 )
@@ -114,9 +114,9 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
     closed = formal or (state == "closed" and any(map(is_duplicate_label, labels)))
     comments, unseen = comments_of(record)
     closed_at = moment(record, "closed_at")
-    recorded = formal_links(record, here, number)
+    links = formal_links(record, here, number)
     source = "state reason" if formal else "comment"
-    of_comments = comment_links(comments, REFERENCES, here, closed and not recorded, source, closed_at)
+    of_comments = comment_links(comments, REFERENCES, here, closed and not links, source, closed_at)
     if references and not of_comments and state == "closed":
         of_comments = bare_links(comments, REFERENCES, here, closed_at)
     values = {
@@ -128,7 +128,7 @@ def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True)
         "resolution": (state_reason,) if state_reason else (),
         "url": (page_url(record),),
     }
-    links = [*recorded, *of_comments]
+    links += of_comments
     changes = partial(changes_of, prefixes=prefixes)
     remarks = [COUNTED_COMMENTS] * unseen + missing_fields(record)
     return make_issue(record, DATES, number, values, links, closed, events(record), changes, here, remarks)

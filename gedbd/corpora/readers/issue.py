@@ -1,6 +1,5 @@
 """The issue of any tracker, and its fields at the time it was created."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -13,20 +12,6 @@ Values = Mapping[str, tuple[str, ...]]
 # Trackers log the values that the reporter or a form sets on creation as changes at that time.
 CREATION = timedelta(seconds=10)
 DUPLICATE = "duplicate"  # the resolution of duplicates in trackers that record them in another way
-# "*duplicate", "kind/duplicate", "Closed as duplicate", "Duplicate: see comments", "duplicate-issue", ...
-DUPLICATE_LABEL = re.compile(
-    r"(?:^|.*[^\w\s]|.*_)\s*(?:(?:closed|closing|resolved|resolution|marked|status|type|as|is|an?|exact|confirmed)\s+)*"
-    r"(?:duplicat(?:ed?|es|ion)|dup(?:e|es|s)?)(?:[\s_-]+(?:issue|report|bug|ticket|question|closed)s?)?"
-    r"(?:\s*[:/|.(\[\u2010-\u2015].*|\s+-.*|[^\w-]*)",
-    re.IGNORECASE,
-)
-# Words of a label that make it a doubt, a denial, a task or a topic: "possible duplicate", "area/duplicates".
-NO_DUPLICATE = re.compile(
-    r"\?|(?<![^\W_])(?:no|non|not|nt|isn|de|un|possibl[ey]|potential(?:ly)?|maybe|may|might|probabl[ey]|likely|suspect(?:ed)?"
-    r"|candidates?|almost|near|unconfirmed|needs?|check\w*|detect\w*|find\w*|remov\w*|avoid|prevent|allow"
-    r"|area|component|module|feature|topic)(?![^\W_])",
-    re.IGNORECASE,
-)
 NAMED_NOWHERE = "closed as duplicates, the original not recognised"
 ELSEWHERE = "that name a duplicate in another repository or project, dropped"
 
@@ -114,11 +99,6 @@ def make_issue(
         is_duplicate=closed,
         resolved_at=moment(record, keys.resolved),
     )
-
-
-def is_duplicate_label(label: str) -> bool:
-    """Whether a label says that an issue is a duplicate: it begins or ends with that word, apart from a prefix."""
-    return DUPLICATE_LABEL.fullmatch(label.strip()) is not None and NO_DUPLICATE.search(label) is None
 
 
 def components_of(labels: Iterable[str], prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ import pytest
 from gedbd.corpora.readers import bugzilla, github, gitlab, jira
 from gedbd.corpora.readers.bugzilla import read_bugzilla
 from gedbd.corpora.readers.comments import Comment, comment_links, is_bot_name
-from gedbd.corpora.readers.duplicate_cells import says_duplicate
+from gedbd.corpora.readers.duplicate_cells import is_duplicate_label, says_duplicate
 from gedbd.corpora.readers.github import read_github
-from gedbd.corpora.readers.issue import is_duplicate_label
 
 HERE = Path(__file__).parent
 CASES = HERE.parent.parent / "field_cases"
