@@ -24,9 +24,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import requests
+from check import HEADERS, wait_for_deliveries
 from local_server import Answering, LocalServer, running
 from rich.console import Console
-from server import SECRET, TOKEN, Server
+from server import SECRET, Server
 from small_github import FAULTS, NOUNS, PLACES, REPOSITORY
 from webhook_events import signed
 
@@ -34,7 +35,7 @@ ROOT = f"/repos/{REPOSITORY}/issues"
 ISSUES = 150
 START = datetime(2020, 1, 1, tzinfo=UTC)
 SPEED = 60  # seconds of the tracker in one of ours: its clock differs, and fetches ask for little more than is new
-PAUSE_S = (0.0, 0.15)  # between two changes
+PAUSE_S = (0.0, 0.8)  # between two changes
 LAG_S = (0.0, 3.0)  # how old the state is that a list shows
 ANSWER_S = (0.0, 0.4)  # time of an answer; a fetch of all issues takes some seconds
 LIMITED = 0.05  # share of requests that the rate limit refuses
@@ -363,7 +364,7 @@ class Watcher(threading.Thread):
 def stored_title(server: Server, number: int) -> str | None:
     """Title of a stored issue; None if there is none."""
     address = f"http://localhost:{server.port}/api/reports/{number}"
-    answer = requests.get(address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+    answer = requests.get(address, headers=HEADERS, timeout=30)
     if answer.status_code == 404:
         return None
     if answer.status_code != 200:
@@ -487,7 +488,7 @@ def _follow(
         if is_killed:
             killer.join()
         life.pause()
-        _drain(server)
+        wait_for_deliveries(server)
         found = list(differences(hub, server))
         counts["comparisons"] += 1
         counts["issues compared"] += len(hub.issues)
@@ -521,15 +522,3 @@ def _kill(server: Server, after_s: float) -> None:
     time.sleep(after_s)
     server.kill()
     server.start()
-
-
-def _drain(server: Server) -> None:
-    """Waits until no delivery waits."""
-    until = time.monotonic() + MAX_DRAIN_S
-    address = f"http://localhost:{server.port}/metrics"
-    while True:
-        metrics = requests.get(address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30).text
-        if not float(metrics.partition("\ngedbd_webhook_waiting ")[2].split()[0]):
-            return
-        assert time.monotonic() < until, "deliveries wait"
-        time.sleep(0.2)
