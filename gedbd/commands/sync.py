@@ -35,6 +35,7 @@ def main(cfg: DictConfig) -> None:
 def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     """Fetches changes and updates the index; returns numbers of reports."""
     from gedbd.corpora.clients.tracker_fetch import fetch_tracker
+    from gedbd.service.event_table import WEBHOOK_FILE
     from gedbd.service.later_states import later_states
     from gedbd.triage.index_building import update_index
 
@@ -44,6 +45,8 @@ def _synchronise(cfg: DictConfig, folder: Path) -> dict[str, int]:
     mark = _mark(folder)
     print_line(console, fetch_tracker(instantiate(cfg.tracker), str(cfg.project), fetched, cfg.max_wait_s, mark=mark))
     cfg.dataset.path = str(fetched / "pages")
+    if (folder / WEBHOOK_FILE).is_file():
+        OmegaConf.update(cfg, "dataset.as_created", False, force_add=True)  # titles as in the events
     cfg.dataset.name = cfg.dataset.name or str(cfg.project).rpartition("/")[2]
     options = {name: cfg.get(name) for name in INDEX_OPTIONS} | {"out": str(folder), "store": None}
     with later_states(folder, fetched) as find_later:

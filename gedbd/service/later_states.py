@@ -33,7 +33,7 @@ def later_states(folder: Path, fetched: Path) -> Iterator[FindLater]:
     full_since = parse_date(state["full_since"]).timestamp() if state["full_since"] else float("-inf")
     webhook = folder / WEBHOOK_FILE
     with closing(EventTable(webhook)) if webhook.is_file() else nullcontext() as table:
-        times = read_times(fetched / "pages", table.states("comment")) if table else {}
+        times = read_times(fetched / "pages", table) if table else {}
 
         def find(store: ReportStore) -> tuple[Set[str], Set[str]]:
             assert isinstance(store, IndexStore)
@@ -47,24 +47,31 @@ def later_states(folder: Path, fetched: Path) -> Iterator[FindLater]:
             table.remember_all(times)
 
 
-def read_times(pages: Path, comments: dict[str, tuple[float, bool]]) -> dict[str, float]:
+def read_times(pages: Path, table: EventTable) -> dict[str, float]:
     """When each GitHub issue of fetched pages last changed, in seconds since 1970, by number.
 
-    Deletes ``comments`` of which a later state is known from the pages, so that they mark no duplicates.
+    Deletes issues that are gone, and comments that are gone or have a later state, from the pages.
     """
+    issues = table.states("issue")
+    comments = table.states("comment")
     times: dict[str, float] = {}
     for file in sorted(pages.glob("*.json")):
-        records = json.loads(file.read_text(encoding="utf-8"))
+        fetched = json.loads(file.read_text(encoding="utf-8"))
+        records = []
         num_deleted = 0
-        for record in records:
+        for record in fetched:
             number = str(record.get("number"))
+            time, is_gone = issues.get(number, (0.0, False))
+            if is_gone and time >= _time(record):
+                continue
+            records.append(record)
             times[number] = max(_time(record), times.get(number, 0.0))
             listed = record.get("comments")
             if comments and isinstance(listed, list):
                 known = [(comment, *comments.get(str(comment.get("id")), (0.0, False))) for comment in listed]
                 record["comments"] = [one for one, time, is_gone in known if not is_gone and time <= _time(one)]
                 num_deleted += len(listed) - len(record["comments"])
-        if num_deleted:
+        if num_deleted or len(records) < len(fetched):
             write_text(file, json.dumps(records))
     return times
 

@@ -237,6 +237,8 @@ def test_what_the_webhook_has_acknowledged_stays(call, first, github, monkeypatc
         assert {name: report.title for name, report in reports.items()} == Story.titles
         counts = json.loads(call(*first, "json=true"))
     assert links == []
+    pages = "".join(page.read_text() for page in (Path("mine") / TRACKER / "pages").iterdir())
+    assert ("Window 3" in pages, "Window 4" in pages, "Window 5" in pages) == (True, False, False)
     assert counts == {"index": "mine", "new": 0, "changed": 0, "removed": 0, "marked_as_duplicates": 0, "reports": 6}
     if moment == "before":  # an event that arrives late changes nothing
         github.issues[1] |= {"title": "Fetched", "updated_at": "2099-01-02T00:00:00Z"}
