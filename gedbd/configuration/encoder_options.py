@@ -56,7 +56,8 @@ def take_model_options(cfg: DictConfig, words: Sequence[str]) -> list[str]:
             for name, value in stated.items():
                 OmegaConf.update(cfg, f"{section}.{name}", value, force_add=True)
             taken = [encoder_option(name, value, section) for name, value in stated.items() if value is not None]
-            lines.append(f"{key}={model}: its files set {', '.join(taken)} and the maximum length")
+            taken += ["the maximum length"] if stated.get("max_tokens", 0) is None else []
+            lines.append(f"{key}={model}: its files set {', '.join(taken)}")
             continue
         for name, value in stated.items():
             if name not in SIZES and value != options.get(name):

@@ -15,7 +15,6 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from gedbd.encoders.model_files import RefusedModelError, find_file
-from gedbd.encoders.model_options import ADAPTER
 from gedbd.encoders.text_encoder import position_offset
 
 MERGE = "merge it with peft's merge_and_unload(), and save that model in a folder"
@@ -148,7 +147,8 @@ def merge_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any
     for name, value in PLAIN_LORA.items():
         if (settings.get(name) or value) != value:
             raise RefusedModelError(f"{model} is a PEFT adapter with {name}={settings[name]}: {MERGE}")
-    state = {name: value for name, value in _adapter_state(model, folder, local).items() if ".pooler." not in name}
+    tensors = read_tensors(model, f"{folder}adapter_model", local)
+    state = {name: value for name, value in tensors.items() if ".pooler." not in name}
     modules = dict(backbone.named_modules())
     prefix = f"{backbone.base_model_prefix}."
     for name in [name for name in state if name.endswith(".lora_A.weight")]:
@@ -171,13 +171,17 @@ def merge_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any
     log.warning("%s: the adapter is added to its base, %s", model, settings.get("base_model_name_or_path"))
 
 
-def _adapter_state(model: str, folder: str, local: bool) -> dict[str, Tensor]:
-    """The weights of an adapter."""
-    file = find_file(model, f"{folder}adapter_model.safetensors", local)
-    if file is not None:
-        return load_file(file)
-    file = find_file(model, f"{folder}adapter_model.bin", local)
-    if file is None:
-        raise RefusedModelError(f"{model} has {ADAPTER}, but no adapter_model.safetensors: save the adapter again")
-    state: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
-    return state
+def read_tensors(model: str, file: str, local: bool) -> dict[str, Tensor]:
+    """The tensors in ``file``.safetensors of a model, or in a ``.bin`` file as earlier libraries wrote it.
+
+    Raises:
+        RefusedModelError: If there is neither.
+    """
+    path = find_file(model, f"{file}.safetensors", local)
+    if path is not None:
+        return load_file(path)
+    path = find_file(model, f"{file}.bin".replace("/model.", "/pytorch_model."), local)
+    if path is None:
+        raise RefusedModelError(f"{model}: {file}.safetensors is missing: save the model again")
+    tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    return tensors

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from gedbd.encoders.backbone import max_positions, merge_adapter, read_backbone, read_tokenizer
+from gedbd.encoders.backbone import max_positions, merge_adapter, read_backbone, read_tensors, read_tokenizer
 from gedbd.encoders.model_files import RefusedModelError, find_file, local_first, packaged_weights, problem_of
 from gedbd.encoders.model_options import (
     ELSEWHERE,
@@ -170,15 +169,9 @@ def _has_tokenizer(source: str, folder: str, local: bool) -> bool:
 
 def _read_projection(model: str, folder: str, local: bool) -> tuple[Tensor, Tensor]:
     """Weight and bias of the module Dense."""
-    found = (find_file(model, folder + name, local) for name in ("model.safetensors", "pytorch_model.bin"))
-    file = next(filter(None, found), None)
-    if file is None:
-        raise OSError(f"{model}: {folder}model.safetensors is missing")
     try:
-        is_safe = file.suffix == ".safetensors"
-        state = load_file(file) if is_safe else torch.load(file, map_location="cpu", weights_only=True)
+        state = read_tensors(model, f"{folder}model", local)
         weight = state["linear.weight"].float()
-        bias = state["linear.bias"].float() if "linear.bias" in state else torch.zeros(len(weight))
     except (SafetensorError, KeyError) as error:
-        raise ValueError(f"{file} is damaged: {problem_of(error)}") from error
-    return weight, bias
+        raise ValueError(f"{model}/{folder}model.safetensors is damaged: {problem_of(error)}") from error
+    return weight, state.get("linear.bias", torch.zeros(len(weight))).float()
