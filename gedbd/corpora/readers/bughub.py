@@ -67,7 +67,7 @@ def read_bughub(
     table, warnings = read_table(path)
     reports, column_warnings = take_columns(table, COLUMNS, path)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
-    reports = reports.assign(duplicate=clean_links(reports["duplicate"]), **{RESOLVED_AT: resolved_at})
+    reports = reports.assign(**{RESOLVED_AT: resolved_at})
     published = (rows or {}).get("reports")
     warnings += column_warnings + date_warnings
     if published not in {None, len(reports)}:
@@ -174,9 +174,4 @@ def label_rows(path: Path) -> pd.DataFrame:
     missing = [column for column in LABEL_COLUMNS.values() if column not in table.columns]
     if missing:
         raise ValueError(f"{path}, row 1: no column {missing[0]!r}; the columns are {', '.join(table.columns)}")
-    return pd.DataFrame({"id": table["Issue_id"].str.strip(), "duplicate": clean_links(table["Duplicate"])})
-
-
-def clean_links(duplicates: pd.Series) -> pd.Series:
-    """Removes ``NULL``, and replaces numbers with a decimal point (``183.0``) by ids (``183``)."""
-    return duplicates.str.strip().replace("NULL", "").str.replace(r"\.0\b", "", regex=True)
+    return pd.DataFrame({"id": table["Issue_id"].str.strip(), "duplicate": table["Duplicate"]})
