@@ -12,7 +12,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import NUMBER, Comment, References, comment_links
 from gedbd.corpora.readers.csv_export import TableOptions, build_from_table, read_csv
 from gedbd.corpora.readers.csv_file import read_header
-from gedbd.corpora.readers.duplicate_cells import says_duplicate
+from gedbd.corpora.readers.duplicate_cells import NO_ID, says_duplicate
 from gedbd.corpora.readers.export_pages import (
     JSON_KINDS,
     SURROGATE,
@@ -112,7 +112,7 @@ def read_record_export(
     mentions = [
         (row.values["id"], link.named, link.source, None)
         for row in chosen
-        for link in comment_links(row.comments, references, "", row.is_duplicate, "comment")
+        for link in comment_links(row.comments, references, "", row.is_unnamed, "comment")
     ]
     links = pd.DataFrame(mentions, columns=["id", "duplicate_id", "source", "made_at"])
     links = links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))
@@ -131,9 +131,10 @@ class Row(NamedTuple):
     comments: list[Comment]
 
     @property
-    def is_duplicate(self) -> bool:
-        """Whether the issue was closed as a duplicate."""
-        return any(says_duplicate(self.values.get(field, "")) for field in ("status", "resolution"))
+    def is_unnamed(self) -> bool:
+        """Whether the issue was closed as a duplicate of one that no field names."""
+        has_no_id = self.values.get("duplicate", "") in NO_ID
+        return has_no_id and any(says_duplicate(self.values.get(field, "")) for field in ("status", "resolution"))
 
 
 class FieldMap:

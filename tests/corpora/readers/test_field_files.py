@@ -324,6 +324,13 @@ def test_a_member_s_bare_number_on_the_day_of_closing_is_a_mark_of_its_own(tmp_p
     assert len(read(path, "dataset=github", "dataset.references=false").links) == 0
 
 
+@pytest.mark.parametrize(("named", "group"), [({}, [0, 1, 1]), ({"dup_id": 0}, [0, 1, 1]), ({"dup_id": 1}, [0, 1, 0])])
+def test_a_guess_in_a_comment_counts_where_no_field_names_the_original(tmp_path, named, group):
+    bugs = [{"bug_id": number, "short_desc": "Slow", "bug_status": "NEW", "resolution": ""} for number in (1, 2, 3)]
+    bugs[2] |= {"resolution": "DUPLICATE", "long_desc": [{"thetext": "x"}, {"thetext": "Same as bug 2"}], **named}
+    assert read(lines(tmp_path, "bugs.jsonl", *bugs)).group.tolist() == group
+
+
 TABLE = "Issue_id,Title,Created_time,Duplicated_issue,Resolution\n"
 
 
