@@ -102,7 +102,6 @@ def project_of(record: Record) -> str:
 
 def is_bot(note: Record) -> bool:
     """Whether a bot wrote a note."""
-    # Tokens of projects and groups act under names such as project_12_bot_ab34.
     author = part(note, "author")
     return author.get("bot") is True or is_bot_name(text(author, "username"))
 
