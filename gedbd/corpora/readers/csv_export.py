@@ -93,7 +93,8 @@ def read_frame(frame: pd.DataFrame, columns: Columns, name: str = "table", **opt
     check_template(options.get("url_template"))
     if frame.empty:
         raise ValueError(f"{name}: the table is empty; it needs one row per report")
-    return build_from_table(name, text_table(frame), Path(name), columns, (), **options)
+    table, dropped = without_pull_requests(text_table(frame), columns.get("id"))
+    return build_from_table(name, table, Path(name), columns, dropped, **options)
 
 
 def build_from_table(

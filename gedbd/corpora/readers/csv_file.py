@@ -156,7 +156,7 @@ def _as_texts(values: pd.Series) -> list[str]:
     texts = []
     for value in values.tolist():
         if isinstance(value, np.ndarray | list):
-            texts.append(str(list(value)))
+            texts.append(str([str(item) for item in value]))
         elif isinstance(value, datetime) and not pd.isna(value):
             texts.append(value.isoformat())
         else:
