@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from omegaconf import OmegaConf
 from run_commands import commands_in
 
 pytestmark = pytest.mark.integration
@@ -172,6 +173,17 @@ def test_evaluate_repeats_the_test_and_changes_nothing(run_command, halted, same
     again = pd.read_csv(folder / "evaluation" / "test" / "results.csv")
     pd.testing.assert_frame_equal(again, pd.read_csv(folder / "results.csv"))
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_file_that_only_a_run_names_is_not_quoted(run_command, first_epoch, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("user:password\n")
+    shutil.copytree(first_epoch, tmp_path / "run")
+    cfg = OmegaConf.load(tmp_path / "run" / "config.yaml")
+    cfg.dataset = {"_target_": "gedbd.corpora.readers.auto.read_auto", "name": None, "path": str(secret)}
+    OmegaConf.save(cfg, tmp_path / "run" / "config.yaml")
+    with pytest.raises(SystemExit, match=rf"^error: {secret}, row 1: not readable as the corpus that this run names"):
+        run_command("evaluate", f"run={tmp_path / 'run'}")
 
 
 def test_evaluate_refuses(run_command, first_epoch):

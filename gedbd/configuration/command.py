@@ -37,7 +37,7 @@ from gedbd.configuration.command_words import (
     with_latest_run,
 )
 from gedbd.configuration.encoder_options import take_model_options
-from gedbd.configuration.errors import CommandError, error_line, output_paths
+from gedbd.configuration.errors import CommandError, error_line, is_about_corpus, output_paths, without_content
 from gedbd.configuration.help import command_help, option_words
 from gedbd.configuration.options import check_command_line, delete_unused, is_own, own_folders, register_resolvers
 from gedbd.io.command_output import json_output
@@ -190,9 +190,17 @@ def mistakes_in_one_line(cfg: DictConfig | None = None, status: int = 1) -> Iter
         line = error_line(error, output_paths(cfg or OmegaConf.create(), _run_folder()))
         if line is None:
             raise
+        if cfg is not None and is_about_corpus(error) and _corpus_is_of_run(cfg):
+            line = without_content(line)
         safe_line = PASSWORD.sub(r"\1\2***", printable(line))
         exit_code = IN_USE_STATUS if isinstance(error, LockedError) else status
         raise CommandError(f"error: {safe_line}", _run_folder(), exit_code) from error
+
+
+def _corpus_is_of_run(cfg: DictConfig) -> bool:
+    """Whether the files of a run, not the command line, name the corpus that a command reads."""
+    has_run = any(OmegaConf.select(cfg, name, throw_on_missing=False) for name in ("run", "ckpt_path"))
+    return has_run and not any(word.startswith(("dataset", "experiment")) for word in typed_words())
 
 
 def typed_words(kind: Literal["task", "hydra"] = "task") -> list[str]:

@@ -23,6 +23,7 @@ from gedbd.io.files import CONF_DIR
 CALL = re.compile(r"call to target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOCATING = re.compile(r"Error locating target '(?P<target>.+?)'(?:.*full_key: (?P<key>\S+))?", re.DOTALL)
 LOADING = re.compile(r"Error loading '(?P<target>.+?)'")
+CORPUS = re.compile(r"full_key: (dataset(?:\.\w+)?)$")
 KEY = re.compile(r"full_key: (\S+)$")
 TRACEBACK = "HYDRA_FULL_ERROR=1 shows where"
 FULL_BYTES = 1 << 20  # a disk with less free space counts as full
@@ -155,6 +156,19 @@ def error_line(error: BaseException, outputs: Mapping[str, Path]) -> str | None:
         return import_line(f"_target_={loading[1]}", loading[1], error) if loading else None
     full = _disk_error(error)
     return os_error_line(full, outputs) if full else None
+
+
+def is_about_corpus(error: BaseException) -> bool:
+    """Whether the corpus of the section ``dataset`` cannot be read."""
+    return isinstance(error, InstantiationException) and CORPUS.search(str(error)) is not None
+
+
+def without_content(line: str) -> str:
+    """A reader's message without what it quotes: a run of a stranger may name any file of this machine."""
+    place, colon, problem = line.partition(": ")
+    if not colon or "no such file" in problem:
+        return line if colon else "the corpus that this run names cannot be read"
+    return f"{place}: not readable as the corpus that this run names; gedbd describe dataset.path= says why"
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:
@@ -317,7 +331,7 @@ def _with_section(error: InstantiationException, line: str | None) -> str | None
 
     A section may be nested: ``dataset.reports.path`` in a history.
     """
-    section = re.search(r"full_key: (dataset(?:\.\w+)?)$", str(error))
+    section = CORPUS.search(str(error))
     if section is None or line is None:
         return line
     return re.sub(r"^(?=[a-z_]+=)|(?<![\w/.])dataset\.(?=\w)", f"{section[1]}.", line)

@@ -19,6 +19,7 @@ from gedbd.corpora.corpus import TRAIN
 from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
 from gedbd.encoders.backend import Backend
+from gedbd.encoders.encoder_weights import read_tensors
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, shard
@@ -128,7 +129,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
             ValueError: If a part that was an object is not given, or the checkpoint names code or a model that a file
                 may not name.
         """
-        content = torch.load(checkpoint_path, map_location="cpu", weights_only=True, mmap=True)
+        content = read_tensors(checkpoint_path, mmap=True)
         saved: dict[str, Any] = content.get(cls.CHECKPOINT_HYPER_PARAMS_KEY, {})
         missing = [name for name in PARTS if name not in saved and name not in options]
         if missing:

@@ -1,6 +1,7 @@
 """Weights of checkpoints: read, check, load and hash them."""
 
 import hashlib
+import re
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, BinaryIO
@@ -31,15 +32,32 @@ def encoder_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
 
 def read_state(checkpoint: str | Path | BinaryIO) -> dict[str, Any]:
     """The weights in a checkpoint, by name. Raises ValueError if it holds none."""
-    try:
-        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except (EOFError, RuntimeError, UnpicklingError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{source_name(checkpoint)} is damaged: its weights cannot be read ({reason})") from error
+    content = read_tensors(checkpoint)
     state = content.get("state_dict") if isinstance(content, dict) else None
     if not isinstance(state, dict):
         raise ValueError(f"{source_name(checkpoint)} is damaged: it holds no weights")
     return state
+
+
+def read_tensors(checkpoint: str | Path | BinaryIO, mmap: bool = False) -> Any:
+    """The content of a checkpoint: tensors, numbers, texts and their containers, none of which can run code.
+
+    ``mmap`` reads the structure of a file now and its tensors when they are used.
+
+    Raises:
+        ValueError: If it is damaged, or holds other objects. PyTorch's message, which says how to load these, is left
+            out.
+    """
+    try:
+        return torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=mmap)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        code = re.search(r"(?:GLOBAL|Unsupported class) `?([\w.]+)", str(error))
+        if code:
+            raise ValueError(
+                f"{source_name(checkpoint)} is refused: it holds {code[1]}, and such objects can run code when they are"
+                " read; ask its author for a checkpoint of tensors alone"
+            ) from error
+        raise ValueError(f"{source_name(checkpoint)} is damaged: its weights cannot be read; copy it again") from error
 
 
 def load_state(module: nn.Module, state: dict[str, Any], source: str) -> None:

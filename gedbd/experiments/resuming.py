@@ -12,7 +12,6 @@ import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import pytorch_lightning as pl
@@ -28,7 +27,7 @@ from gedbd.configuration.command import exit_status, raise_terminated
 from gedbd.configuration.command_words import option_of, path_value, section_of
 from gedbd.configuration.option_types import plain_options, written_value
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
-from gedbd.encoders.encoder_weights import read_state
+from gedbd.encoders.encoder_weights import read_state, read_tensors
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.run_folder import check_corpus, read_saved, saved_options
 from gedbd.experiments.sweep_jobs import JOB_FOLDER
@@ -136,8 +135,8 @@ def readable_checkpoint(folder: Path) -> str | None:
     try:
         check_whole(path)
         # mmap reads the structure of the archive, not the weights, which the checksum covers.
-        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, EOFError, RuntimeError, UnpicklingError, ValueError) as error:
+        read_tensors(path, mmap=True)
+    except (OSError, ValueError) as error:
         print_line(open_console(), f"{path} cannot be read, so this run starts over: {first_line(error)}")
         return None
     return str(path)
@@ -158,7 +157,7 @@ def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus
             f"ckpt_path={checkpoint} holds the weights of another model than its config.yaml describes"
             f" ({different[0]}): give the checkpoint that was written with that config.yaml, or start a new run"
         )
-    content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    content = read_tensors(checkpoint, mmap=True)
     absent = [name for name in TRAINING_STATE if name not in content]
     if absent:
         raise ValueError(f"ckpt_path={checkpoint} has no {absent[0]} to continue from: give last.ckpt of a run folder")
@@ -167,7 +166,7 @@ def check_continues(checkpoint: Path, system: pl.LightningModule, corpus: Corpus
 def trained_epochs(checkpoint: Path) -> int:
     """Number of epochs after which a checkpoint was written."""
     check_whole(checkpoint)
-    return int(torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)["epoch"])
+    return int(read_tensors(checkpoint, mmap=True)["epoch"])
 
 
 class WholeCheckpointIO(TorchCheckpointIO):

@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,15 @@ def test_half_a_checkpoint_is_reported_in_one_line(saver, tmp_path, content):
     (tmp_path / CHECKSUMS).unlink()
     with refuses(r"best.ckpt is damaged: it cannot be read as a checkpoint$"):
         check_whole(path)
+
+
+def test_objects_beside_tensors_are_refused_without_advice_to_load_them(tmp_path):
+    torch.save({"state_dict": {"a": Fraction(1, 2)}}, tmp_path / "best.ckpt")
+    with refuses(r"best.ckpt is refused: it holds fractions.Fraction, and such objects can run code .* tensors alone$"):
+        read_state(tmp_path / "best.ckpt")
+    (tmp_path / "best.ckpt").write_bytes(b"no archive")
+    with refuses(r"best.ckpt is damaged: its weights cannot be read; copy it again$"):
+        read_state(tmp_path / "best.ckpt")
 
 
 @pytest.mark.parametrize("content", [{"other": 1}, {"state_dict": 3}, [1]])

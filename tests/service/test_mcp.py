@@ -19,6 +19,7 @@ from anyio.from_thread import start_blocking_portal
 from jsonschema import Draft202012Validator, validate
 from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from pydantic import ValidationError
 from run_commands import commands_in
 
 import gedbd.commands.mcp
@@ -30,6 +31,7 @@ from gedbd.service.mcp_server import (
     FindInput,
     MatchAnswer,
     find_duplicates,
+    readable,
 )
 from gedbd.triage.stored_index import StoredIndex, open_index
 
@@ -283,6 +285,24 @@ def start(folder, cwd, stderr=subprocess.PIPE):
     """A server that is told what a test sends, in an environment without HOME."""
     line, pipe = ["gedbd", "mcp", f"index={folder}", "-q"], subprocess.PIPE
     return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=stderr, cwd=cwd, env={"PATH": PATH})
+
+
+@pytest.mark.parametrize(
+    ("title", "top_k", "read"),
+    [
+        (r"a \ud800 and \ud83d\ude00", "1", ("a ? and \U0001f600", 1)),
+        ("a", "9" * 5000, ("a", "9" * 5000)),  # refused later, with the id of the request
+    ],
+)
+def test_requests_that_the_sdk_drops_are_made_readable(title, top_k, read):
+    arguments = f'{{"title": "{title}", "top_k": {top_k}}}'
+    line = f'{{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {{"arguments": {arguments}}}}}\n'
+    parse = types.jsonrpc_message_adapter.validate_json
+    with pytest.raises(ValidationError):
+        parse(line)
+    request = parse(readable(line))
+    assert (request.id, tuple(request.params["arguments"].values())) == (7, read)
+    assert readable("{broken") == "{broken"
 
 
 @pytest.mark.parametrize("end", ["closed", "interrupted"])
