@@ -1,15 +1,20 @@
 """An index on a server answers as one in a folder that was built from the same reports and changed likewise."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from postgres_server import fill_store, open_store
 from reports_in_five_languages import REPORTS
-from small_tracker import Switch, as_corpus, fill, open_folder, some_report, tiny_reader
+from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report, tiny_reader
 
 from gedbd.corpora.bug_report import Filters, Report
+from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage import postgres_search, postgres_store
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.postgres_store import PostgresStore
 
 pytestmark = pytest.mark.integration
 
@@ -67,6 +72,24 @@ def assert_same(both, top_k=50):
         assert [one.explanation for one in found] == [one.explanation for one in expected]
         np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], atol=1e-6)
         assert [one.probability for one in found] == pytest.approx([one.probability for one in expected])
+
+
+@pytest.mark.parametrize("key", ["first", "second"])
+def test_reports_with_a_later_state_than_the_corpus_stay_or_are_deleted(both, url, reader, key):
+    def find_later(store):
+        return {"3", "77"}, {"5", "61", "99"}
+
+    stores = (IndexStore(both[0].folder / FILE, create=False), PostgresStore(url))
+    for index, store in zip(both, stores, strict=True):
+        index.add([some_report(5, title="newer"), some_report(61), some_report(62)])
+        with closing(store):
+            read = lambda rows: read_rows(reader, rows)  # noqa: E731
+            changes = synchronise(store, some_corpus(), model(key), read, find_later)
+        assert (changes.deleted, changes.kept) == (2, 2)
+        assert (index.get("3"), index.get("62"), index.get("5").title) == (None, None, "newer")
+        assert index.get("61") == some_report(61)
+        assert len(index) == COUNT
+    assert_same(both)
 
 
 def test_other_languages(tmp_path, url, reader):
