@@ -18,6 +18,7 @@ from transformers import BertForMaskedLM, T5Config
 import gedbd
 from gedbd.configuration.options import compose_options
 from gedbd.encoders.loaded_encoder import load_encoder
+from gedbd.encoders.model_options import model_options
 
 TEXTS = ["crash on start", "", "the editor", "crash " * 90, "on start of the Editor"]
 LENGTH = 20
@@ -224,59 +225,39 @@ def test_every_weight_is_read_or_the_folder_is_refused(tmp_path, kind, caplog):
     assert "\n" not in str(refused.value)
 
 
-REFUSED = {
-    "max pooling": (
-        {"1_Pooling/config.json": {"pooling_mode": "max"}},
-        "uses the pooling max, but gedbd supports on",
-    ),
-    "two poolings": ({"1_Pooling/config.json": {"pooling_mode": ["cls", "mean"]}}, "the pooling cls and mean"),
-    "tanh": (
-        {"2_Dense/config.json": {"activation_function": "torch.nn.modules.activation.Tanh"}},
-        "a module Dense that is not a linear map alone",
-    ),
-    "residual": ({"2_Dense/config.json": {"use_residual": True}}, "a module Dense that is not a linear map alone"),
-    "a prompt by name only": (
-        {"config_sentence_transformers.json": {"default_prompt_name": "none"}},
-        "has no prompt of the name none, its default",
-    ),
-    "a prompt that is not pooled": (
-        {
-            "config_sentence_transformers.json": {"prompts": {"a": "query: "}, "default_prompt_name": "a"},
-            "1_Pooling/config.json": {"include_prompt": False},
-        },
-        "leaves its prompt out of the pooling",
-    ),
-    "a cross-encoder": (
-        {"config_sentence_transformers.json": {"model_type": "CrossEncoder"}},
-        "is a CrossEncoder, which",
-    ),
-    "truncated and projected": ({"config_sentence_transformers.json": {"truncate_dim": 4}}, "truncates projected vec"),
-    "logits": (
-        {"sentence_bert_config.json": {"transformer_task": "fill-mask"}},
-        "sets transformer_task=fill-mask, wh",
-    ),
-    "layers": ({"sentence_bert_config.json": {"config_args": {"num_hidden_layers": 1}}}, "sets config_args={'num_hid"),
-    "a model and an adapter": ({"adapter_config.json": {"peft_type": "LORA"}}, "holds a model and a PEFT adapter"),
-}
+ABOUT, SETTINGS = "config_sentence_transformers.json", "sentence_bert_config.json"
+POOLING, DENSE = "1_Pooling/config.json", "2_Dense/config.json"
+PROMPTED = {"prompts": {"a": "query: "}, "default_prompt_name": "a"}
+REFUSED = [
+    ({POOLING: {"pooling_mode": "max"}}, "uses the pooling max, but gedbd supports only mean and cls"),
+    ({POOLING: {"pooling_mode": ["cls", "mean"]}}, "uses the pooling cls and mean, but"),
+    ({DENSE: {"activation_function": "torch.nn.modules.activation.Tanh"}}, "a module Dense that is not a linear map"),
+    ({DENSE: {"use_residual": True}}, "a module Dense that is not a linear map alone"),
+    ({ABOUT: {"default_prompt_name": "none"}}, "has no prompt of the name none, its default"),
+    ({ABOUT: PROMPTED, POOLING: {"include_prompt": False}}, "leaves its prompt out of the pooling"),
+    ({ABOUT: {"model_type": "CrossEncoder"}}, "is a CrossEncoder, which gedbd does not support"),
+    ({ABOUT: {"truncate_dim": 4}}, "truncates projected vectors"),
+    ({SETTINGS: {"transformer_task": "fill-mask"}}, "sets transformer_task=fill-mask, which"),
+    ({SETTINGS: {"config_args": {"num_hidden_layers": 1}}}, "sets config_args={'num_hidden_layers': 1}, which"),
+    ({"adapter_config.json": {"peft_type": "LORA"}}, "holds a model and a PEFT adapter"),
+]
 
 
 def test_what_gedbd_does_not_support_is_refused_in_one_line(tmp_path):
     sentence_model(tmp_path / "whole", dense=LINEAR())
-    for kind, (files, line) in REFUSED.items():
-        folder = shutil.copytree(tmp_path / "whole", tmp_path / kind.replace(" ", "-"))
+    for number, (files, line) in enumerate(REFUSED):
+        folder = shutil.copytree(tmp_path / "whole", tmp_path / str(number))
         for name, values in files.items():
             rewrite(folder / name, **values)
-        loads = (partial(load_encoder, "mine", str(folder), "mean", 6, None), partial(gedbd.Encoder, folder))
-        for load in loads:
-            with pytest.raises(ValueError, match=f"^encoder=.*: .*{line}") as refused:
-                load()
-            assert "\n" not in str(refused.value)
+        for load in (load_encoder, lambda name, model, *_: model_options(name, model)):
+            with pytest.raises(ValueError, match=f"^encoder=mine: [^\n]*{line}[^\n]*$"):
+                load("mine", str(folder), "mean", 6, None)
     modules = json.loads((tmp_path / "whole" / "modules.json").read_text())
     for order in ([0, 1, 3, 2], [0, 2], [1, 0], [0, 1, 2, 2], []):
         kinds = [modules[number]["type"].rpartition(".")[2] for number in order]
         (tmp_path / "whole" / "modules.json").write_text(json.dumps([modules[number] for number in order]))
         with pytest.raises(ValueError, match=f"has the modules {', '.join(kinds) or 'none'}; gedbd supports"):
-            gedbd.Encoder(tmp_path / "whole")
+            model_options("mine", str(tmp_path / "whole"))
     with pytest.raises(ValueError, match=r"its config.json is missing, or names no hidden_size: it is not a text enco"):
         gedbd.Encoder(tmp_path)
 
@@ -315,28 +296,27 @@ def test_an_adapter_of_the_installed_model_needs_no_download(tmp_path):
     assert (adapted.encode(TEXTS, "query") == plain.encode(TEXTS, "query")).all()
 
 
-ADAPTERS = {
-    "no base": ({"base_model_name_or_path": "ann/none"}, {}, "its base ann/none is not on this machine: download it"),
-    "no folder": ({"base_model_name_or_path": "/no/base"}, {}, "its base /no/base is not on this machine: download it"),
-    "an adapter as base": ({"base_model_name_or_path": "."}, {}, "is a PEFT adapter of ., an adapter too: merge"),
-    "another kind": ({"peft_type": "IA3"}, {}, "is a PEFT adapter with peft_type=IA3: merge it with peft"),
-    "dora": ({"use_dora": True}, {}, "is a PEFT adapter with use_dora=True: merge it with peft"),
-    "half": ({}, {"x.lora_A.weight": (4, 16)}, "x.lora_A.weight does not fit the adapter's base"),
-    "other sizes": ({}, {"encoder.layer.0.output.dense.lora_A.weight": (4, 9)}, "does not fit the adapter's base"),
-    "a bias": ({}, {"encoder.layer.0.output.dense.bias": (16,)}, "dense.bias, which gedbd does not add: merge it with"),
-}
+ADAPTERS = [
+    ({"base_model_name_or_path": "ann/none"}, {}, "its base ann/none is not on this machine: download it"),
+    ({"base_model_name_or_path": "/no/base"}, {}, "its base /no/base is not on this machine: download it"),
+    ({"base_model_name_or_path": "."}, {}, "is a PEFT adapter of ., an adapter too: merge"),
+    ({"peft_type": "IA3"}, {}, "is a PEFT adapter with peft_type=IA3: merge it with peft"),
+    ({"use_dora": True}, {}, "is a PEFT adapter with use_dora=True: merge it with peft"),
+    ({}, {"x.lora_A.weight": (4, 16)}, "x.lora_A.weight does not fit the adapter's base"),
+    ({}, {"encoder.layer.0.output.dense.lora_A.weight": (4, 9)}, "does not fit the adapter's base"),
+    ({}, {"encoder.layer.0.output.dense.bias": (16,)}, "dense.bias, which gedbd does not add: merge it with"),
+]
 
 
 def test_adapters_that_cannot_be_added_are_refused(tmp_path, monkeypatch):
     base = save_small_model(tmp_path / "base", "bert")
-    for kind, (settings, weights, line) in ADAPTERS.items():
-        folder = tmp_path / kind.replace(" ", "-")
+    for number, (settings, weights, line) in enumerate(ADAPTERS):
+        folder = tmp_path / str(number)
         save_adapter(folder, str(base))
         rewrite(folder / "adapter_config.json", **settings)
         monkeypatch.chdir(folder)
         state = load_file(folder / "adapter_model.safetensors")
         state |= {f"base_model.model.{name}": torch.ones(size) for name, size in weights.items()}
         save_file(state, folder / "adapter_model.safetensors")
-        with pytest.raises(ValueError, match=f"^encoder=mine: .*{line}") as refused:
+        with pytest.raises(ValueError, match=f"^encoder=mine: [^\n]*{line}[^\n]*$"):
             load_encoder("mine", str(folder), "mean", 4, None)
-        assert "\n" not in str(refused.value)
