@@ -14,6 +14,7 @@ from gedbd.io.files import CONF_DIR
 
 READERS = Path(__file__).parents[1] / "corpora" / "readers"
 ISSUES, FILES = READERS / "issues.json", READERS.parents[1] / "field_cases"
+NEED_OPTIONS = {"tilde.csv", "uk_dates.csv", "links_pairs_headless.csv", "links_pairs_labelled.csv"}
 
 
 def test_the_format_is_recognized(tmp_path):
@@ -28,10 +29,10 @@ def test_the_format_is_recognized(tmp_path):
         gedbd.load_corpus(tmp_path / "odd.json")
 
 
-@pytest.mark.parametrize("file", sorted(FILES.iterdir())[::3], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted({file.name for file in FILES.iterdir()} - NEED_OPTIONS)[::3])
 def test_the_format_is_that_of_the_command(file):
-    command = gedbd.load_corpus(file, "auto")
-    corpus = gedbd.load_corpus(file)
+    command = gedbd.load_corpus(FILES / file, "auto")
+    corpus = gedbd.load_corpus(FILES / file)
     assert corpus.reports.equals(command.reports)
     assert corpus.group.tolist() == command.group.tolist()
     assert corpus.warnings == command.warnings[1:]  # the first one says the format
