@@ -14,7 +14,7 @@ def main(cfg: DictConfig) -> None:
     """Describes each distinct image that reports attach, once, and writes a table of captions by image name."""
     from gedbd.corpora.screenshots import check_images, images_in, problem_warnings, write_captions
     from gedbd.encoders.captioning import caption_images
-    from gedbd.experiments.corpus_reading import read_corpus
+    from gedbd.experiments.corpus_reading import print_fields, read_corpus
     from gedbd.io.console import silence_library_logs
     from gedbd.io.table_files import check_writable
 
@@ -26,6 +26,7 @@ def main(cfg: DictConfig) -> None:
         print_line(console, f"{corpus.name}: {line}")
 
     image_dir, owner, image_warnings = images_in(corpus)
+    print_fields(console, corpus)
     for warning in (*corpus.warnings, *image_warnings):
         say(warning)
     images = check_images(owner, image_dir, cfg.max_megapixels, cfg.max_megabytes)

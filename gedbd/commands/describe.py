@@ -10,9 +10,9 @@ from gedbd.io.console import open_console, print_line
 
 @command("describe")
 def main(cfg: DictConfig) -> None:
-    """Reads the corpus, and the label files published with it, and prints counts and warnings."""
+    """Reads the corpus, and the label files published with it, and prints its fields, counts and warnings."""
     from gedbd.corpora.corpus import Corpus
-    from gedbd.corpora.statistics import corpus_statistics, notes_on, statistics_table
+    from gedbd.corpora.statistics import corpus_statistics, fields_table, notes_on, statistics_table
     from gedbd.io.command_output import print_table
     from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
@@ -22,13 +22,18 @@ def main(cfg: DictConfig) -> None:
         corpora = [instantiate(cfg.dataset)]
     console = open_console()
     described = corpus_statistics(corpora)
+    for corpus in corpora:
+        if isinstance(corpus, Corpus) and corpus.documents.fields and not is_json_asked():
+            print_table(console, fields_table(corpus.documents), title=corpus.name if len(corpora) > 1 else "")
+            for line in corpus.documents.left_out:
+                print_line(console, f"{corpus.name}: {line}")
     print_table(console, statistics_table(described), title="")
     if not is_json_asked():
         for note in notes_on(described):
             print_line(console, note)
-    for corpus in described:
-        for warning in corpus["warnings"]:
-            print_line(console, f"{corpus['name']}: {warning}")
+    for corpus in corpora:
+        for warning in corpus.warnings:
+            print_line(console, f"{corpus.name}: {warning}")
     if not is_json_asked():
         for corpus in corpora:
             if isinstance(corpus, Corpus):

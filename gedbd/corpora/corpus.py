@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,15 @@ TEST = 2
 OUTSIDE = -1
 
 
+class FieldSource(NamedTuple):
+    """How a field was read."""
+
+    field: str
+    source: str  # its column or path in the file; of duplicates also what names them, such as comments
+    num_reports: int  # that have it
+    first: str  # the value of the first of these reports, as understood, cut if long
+
+
 @dataclass(frozen=True)
 class Documents:
     """N documents in chronological order. The row number is a document's only identity."""
@@ -38,6 +47,8 @@ class Documents:
     # text columns besides title and description that belong to the contents of a document
     more_texts: tuple[str, ...] = ()
     template: tuple[str, ...] = ()  # lines of the tracker's issue template, which were left out of the descriptions
+    fields: tuple[FieldSource, ...] = ()  # how each field was read, if the reader says so
+    unread: tuple[str, ...] = ()  # columns or keys of the file that no field is read from
 
     def __len__(self) -> int:
         return len(self.table)
@@ -51,6 +62,20 @@ class Documents:
     def has_dates(self) -> bool:
         """Whether the documents have dates: either all of them do, or none."""
         return not bool(self.table["created_at"].isna().all())
+
+    @property
+    def fields_line(self) -> str:
+        """How the fields were read, in one line."""
+        dated = {source: f"; first {source.first}" for source in self.fields if source.field == "created_at"}
+        read = [f"{s.field} <- {s.source} ({s.num_reports:,}{dated.get(s, '')})" for s in self.fields if s.num_reports]
+        return "; ".join([", ".join(read), *self.left_out])
+
+    @property
+    def left_out(self) -> list[str]:
+        """The fields that no report has, and what of the file is not read, each in words."""
+        empty = [source.field for source in self.fields if not source.num_reports]
+        listed = {"no values": empty, "not read": self.unread}
+        return [f"{what}: {', '.join(names)}" for what, names in listed.items() if names]
 
 
 @dataclass(frozen=True, repr=False)

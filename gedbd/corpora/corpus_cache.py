@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from gedbd.corpora.corpus import Corpus, Documents
+from gedbd.corpora.corpus import Corpus, Documents, FieldSource
 from gedbd.corpora.relevance import Groups, Links
 from gedbd.io.files import CONF_DIR, PACKAGE_DIR, replacing
 from gedbd.io.unpacking import MAX_GB_VARIABLE
@@ -135,6 +135,8 @@ def _read(path: Path) -> Corpus:
             tuple(metadata["warnings"]),
             tuple(metadata["more_texts"]),
             tuple(metadata["template"]),
+            tuple(FieldSource(*field) for field in metadata["fields"]),
+            tuple(metadata["unread"]),
         ),
         Groups(documents[GROUP].to_numpy().copy()),  # PyTorch requires writable arrays
         links,
@@ -183,6 +185,8 @@ def _metadata(corpus: Corpus) -> dict[str, Any]:
         "warnings": corpus.warnings,
         "more_texts": corpus.documents.more_texts,
         "template": corpus.documents.template,
+        "fields": corpus.documents.fields,
+        "unread": corpus.documents.unread,
         "links": None if links is None else (links.num_queries, links.num_documents),
         "image_dir": None if corpus.image_dir is None else str(corpus.image_dir),
         "url_template": corpus.url_template,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Corpus
+from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Corpus, Documents
 from gedbd.corpora.fields import tags_of
 
 # Notes on rows whose names do not say what they count, by the beginning of the name.
@@ -108,12 +108,22 @@ def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
 
 
 def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str, Any]]:
-    """For each corpus its ``name``, its ``statistics`` by name, and its ``warnings``."""
+    """For each corpus its ``name``, its ``statistics`` by name, its ``warnings``, and of reports how they were read."""
     described = []
     for corpus in corpora:
         statistics = describe_changes(corpus) if isinstance(corpus, ChangeCorpus) else describe_corpus(corpus)
-        described.append({"name": corpus.name, "statistics": statistics, "warnings": list(corpus.warnings)})
+        content: dict[str, Any] = {"name": corpus.name, "statistics": statistics, "warnings": list(corpus.warnings)}
+        if isinstance(corpus, Corpus):
+            content["fields"] = [field._asdict() for field in corpus.documents.fields]
+            content["unread"] = list(corpus.documents.unread)
+        described.append(content)
     return described
+
+
+def fields_table(documents: Documents) -> pd.DataFrame:
+    """How each field that a report has was read, see ``FieldSource``."""
+    rows = [(field, source, f"{count:,}", first) for field, source, count, first in documents.fields if count]
+    return pd.DataFrame(rows, columns=["field", "read from", "reports", "first value"])
 
 
 def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -7,9 +7,11 @@ from typing import Any
 
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
 
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.corpus_cache import cached_corpus
+from gedbd.io.console import print_detail
 
 PACKAGE = "gedbd."  # only its own readers are cached: others may read files that no option names
 
@@ -45,6 +47,12 @@ def read_corpus(dataset: DictConfig, cache_dir: str | None = None) -> Corpus:
     if isinstance(corpus, ChangeCorpus):
         raise refusal
     return corpus
+
+
+def print_fields(console: Console, corpus: Corpus) -> None:
+    """Prints how the fields of the reports were read, if the reader says so, unless ``-q`` is given."""
+    if corpus.documents.fields:
+        print_detail(console, f"{corpus.name}: {corpus.documents.fields_line}")
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:

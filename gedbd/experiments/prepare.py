@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import PARTS, TRAIN, VAL, Corpus
 from gedbd.corpora.templates import Text
-from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.corpus_reading import print_fields, read_corpus
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
@@ -68,6 +68,7 @@ def prepare_data(cfg: DictConfig, console: Console, corpus: Corpus | None = None
     # Before anything is instantiated: modules draw their initial weights when they are made.
     seed_everything(cfg.seed, verbose=False)
     prepared = prepare_corpus(cfg, read_corpus(cfg.dataset, cfg.cache_dir) if corpus is None else corpus)
+    print_fields(console, prepared.corpus)
     for warning in prepared.warnings:
         print_line(console, f"{prepared.corpus.name}: {warning}")
     return prepared

@@ -12,7 +12,7 @@ from gedbd.corpora.templates import Text
 from gedbd.encoders.export_formats import Format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.corpus_reading import print_fields, read_corpus
 from gedbd.experiments.model_card import MADE_UP, model_card
 from gedbd.experiments.run_folder import Run, check_corpus, find_run
 from gedbd.io.console import print_line, stage
@@ -32,6 +32,7 @@ def encode_corpus(cfg: DictConfig, weights: Path | None, console: Console) -> No
     corpus = read_corpus(cfg.dataset)
     text = instantiate(cfg.text)
     texts, text_warnings = text(corpus.reports, encoder.tokenizer, encoder.text_tokens)
+    print_fields(console, corpus)
     for warning in (*corpus.warnings, *text_warnings):
         print_line(console, f"{corpus.name}: {warning}")
     started = time.perf_counter()

@@ -8,6 +8,7 @@ import pandas as pd
 
 from gedbd.corpora.corpus import Corpus, Documents, keep_last
 from gedbd.corpora.dates import check_ids, in_chronological_order, parse_dates
+from gedbd.corpora.readers.fields_read import Unread, duplicate_warnings, fields_read
 from gedbd.corpora.relevance import Groups, circle_warnings, resolve_links
 from gedbd.corpora.urls import report_urls
 from gedbd.text.cleaning import template_lines, without_template
@@ -66,6 +67,8 @@ def build_corpus(
     date_format: str = "ISO8601",
     mutual: bool = False,
     folder: Path | None = None,
+    unread: Unread | None = None,
+    duplicate_option: str = "dataset.columns.duplicate",
     **options: Unpack[ReportOptions],
 ) -> Corpus:
     """Checks a tracker's reports, sorts them chronologically and finds their duplicate groups.
@@ -76,11 +79,13 @@ def build_corpus(
             and, if the tracker provides it, ``RESOLVED_AT`` as dates.
         links: ``id``, ``duplicate_id``, ``source`` and ``made_at`` of each link, see ``duplicate_cells``.
         source: The file, for messages.
-        columns: Name in the file of each field, for messages; None for fields that the tracker does not have.
+        columns: Name in the file of each field, to be shown; None for fields that the tracker does not have.
         warnings: Warnings of the reader, which come first.
         date_format: ``ISO8601``, or as in ``datetime.strptime``.
         mutual: Whether the duplicates of a group name each other by convention, so that circles are not reported.
         folder: Default of ``image_dir``; None for no images.
+        unread: What is not read of the file; None if unknown.
+        duplicate_option: The option that reads duplicates from a column.
         options: See ``ReportOptions``.
 
     Raises:
@@ -101,20 +106,23 @@ def build_corpus(
     reports, template_warnings = leave_out(template, reports)
     all_warnings = [*warnings, *text_warnings(reports, columns), *template_warnings, *url_warnings]
     # Rows have numbers only once they are in order, so links are resolved after this.
+    exported = reports
     reports, date_warnings = in_chronological_order(reports, source, columns.get("created_at"), date_format)
     resolved, link_warnings = resolve_links(reports["id"], links)
     circles = [] if mutual else circle_warnings(resolved.pairs, reports["id"])
-    all_warnings += [*date_warnings, *early_warnings(reports), *link_warnings, *circles]
+    pointed_out = duplicate_warnings(unread or {}, duplicate_option, reports["id"])
+    all_warnings += [*date_warnings, *early_warnings(reports), *link_warnings, *circles, *pointed_out]
     if len(reports) == 1:
         all_warnings.append("there is only one report, so there is nothing to compare it with")
     if len(resolved) == 0:
         all_warnings.append("no report is marked as a duplicate, so every report is a group of its own")
     is_resolved = RESOLVED_AT in reports and bool(reports[RESOLVED_AT].notna().any())
-    fields = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
-    table = reports.reindex(columns=fields, fill_value="").reset_index(drop=True)
+    kept = [*DOCUMENT_FIELDS, RESOLVED_AT] if is_resolved else list(DOCUMENT_FIELDS)
+    table = reports.reindex(columns=kept, fill_value="").reset_index(drop=True)
     images = Path(image_dir).expanduser() if image_dir else folder
     groups = Groups.from_links(resolved)
-    documents = Documents(name, table, tuple(all_warnings), template=tuple(sorted(template)))
+    fields = fields_read(exported, reports, columns, resolved)
+    documents = Documents(name, table, tuple(all_warnings), (), tuple(sorted(template)), fields, tuple(unread or ()))
     corpus = Corpus(documents, groups, resolved, images, url_template)
     return corpus if last_n is None else keep_last(corpus, last_n)
 

@@ -65,11 +65,11 @@ def read_bughub(
     if path is None:
         raise ValueError(f"{directory / file}: no such file; {how_to_fetch(name, data_dir, folder, file, base_url)}")
     table, warnings = read_table(path)
-    reports, column_warnings = take_columns(table, COLUMNS, path)
+    reports = take_columns(table, COLUMNS, path)
     resolved_at, date_warnings = resolution_dates(reports[RESOLVED_AT], date_format)
     reports = reports.assign(**{RESOLVED_AT: resolved_at})
     published = (rows or {}).get("reports")
-    warnings += column_warnings + date_warnings
+    warnings += date_warnings
     if published not in {None, len(reports)}:
         notice = f"reports in {path.name}: {len(reports):,}, but {published:,} were published; figures will differ"
         warnings = (*warnings, notice)

@@ -35,11 +35,18 @@ COLUMNS = {
     "status": "status",
     "resolution": "resolution",
     "labels": "keywords",
+    "url": "web_url",
+    "resolved_at": "cf_last_resolved",
 }
+FURTHER_KEYS = "description dupe_of history last_change_time"
 DATES = DateKeys("creation_time", "last_change_time", "cf_last_resolved", "when")
 NAMED = ("product", "component", "version", "os", "priority", "status", "resolution", "labels")
 # Older versions use other names than the REST interface.
-HISTORY = {key: field for field, key in COLUMNS.items() if field not in {"id", "description", "created_at"}} | {
+HISTORY = {
+    key: field
+    for field, key in COLUMNS.items()
+    if field not in {"id", "description", "created_at", "url", "resolved_at"}
+} | {
     "short_desc": "title",
     "bug_status": "status",
 }
@@ -78,7 +85,7 @@ def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **op
         raise ValueError(f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org")
     if base_url is not None and options.get("url_template") is None:
         options["url_template"] = base_url.rstrip("/") + BUG_PAGE
-    return read_tracker("bugzilla", parse_bug, COLUMNS, path, name, join=join_comments, **options)
+    return read_tracker("bugzilla", parse_bug, COLUMNS, FURTHER_KEYS, path, name, join=join_comments, **options)
 
 
 def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:

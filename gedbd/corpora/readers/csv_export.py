@@ -1,5 +1,6 @@
 """Read the CSV export of any tracker, given the names of its columns."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Unpack
@@ -11,6 +12,7 @@ from gedbd.corpora.dates import ISO_FORMAT, find_format
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT, ReportOptions, build_corpus, resolution_dates
 from gedbd.corpora.readers.csv_file import NOT_UTF8, names_of, read_table, take_columns, text_table
 from gedbd.corpora.readers.duplicate_cells import label_names, read_duplicates, read_groups, says_duplicate
+from gedbd.corpora.readers.fields_read import Unread, unread_columns
 from gedbd.corpora.readers.formats import Columns, columns_in, recognise_table
 from gedbd.corpora.readers.issue import NAMED_NOWHERE
 from gedbd.corpora.readers.links_file import read_links
@@ -105,6 +107,8 @@ def build_from_table(
     warnings: tuple[str, ...],
     mutual: bool = False,
     further_links: pd.DataFrame | None = None,
+    written: Mapping[str, str] | None = None,
+    unread: Unread | None = None,
     date_format: str | None = ISO_FORMAT,
     html: bool = False,
     links: str | None = None,
@@ -120,6 +124,8 @@ def build_from_table(
         warnings: Warnings about the table, which come first.
         mutual: See ``build_corpus``.
         further_links: Links that no cell of the table names: ``id``, ``duplicate_id``, ``source`` and ``made_at``.
+        written: Field to its place in a record; ``None`` for a table.
+        unread: What is not read of the records; ``None`` for a table.
         date_format: See ``TableOptions``.
         html: Likewise.
         links: Likewise.
@@ -128,8 +134,12 @@ def build_from_table(
     Raises:
         ValueError: See ``read_csv``.
     """
-    reports, column_warnings = take_columns(table, columns, file)
-    shown = {field: " or ".join(names_of(column)) if column else None for field, column in columns.items()}
+    reports = take_columns(table, columns, file)
+    named = {field: names_of(column) for field, column in columns.items() if column}
+    shown = written or {field: " or ".join(names) for field, names in named.items()}
+    if unread is None:
+        unread = unread_columns(table, {name for names in named.values() for name in names})
+    option = "dataset.fields.duplicate" if written else "dataset.columns.duplicate"
     if date_format is None:
         try:
             date_format = find_format(reports["created_at"], reports[RESOLVED_AT])
@@ -146,7 +156,7 @@ def build_from_table(
     link_tables = [duplicates, groups]
     if further_links is not None:
         link_tables.append(further_links)
-    warnings = (*warnings, *column_warnings, *date_warnings, *duplicate_warnings, *group_warnings)
+    warnings = (*warnings, *date_warnings, *duplicate_warnings, *group_warnings)
     if links is not None:
         links_file = locate(links)
         links_table, file_warnings = read_table(links_file, None, may_repeat=True)
@@ -160,5 +170,6 @@ def build_from_table(
         warnings += (f"reports {NAMED_NOWHERE}: {unlinked.sum():,} (first: row {unlinked.idxmax()})",)
     reports = reports.assign(labels=label_names(reports["labels"]), **{RESOLVED_AT: resolved_at})
     return build_corpus(
-        title, reports, all_links, str(file), shown, warnings, date_format, mutual, folder=file.parent, **options
+        *(title, reports, all_links, str(file), shown, warnings, date_format, mutual, file.parent, unread, option),
+        **options,
     )

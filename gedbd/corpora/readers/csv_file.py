@@ -55,7 +55,6 @@ CHUNK_ROWS = 10_000
 SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # the first line of Excel's files
 # Fields with several values in columns of the same name, and the separator that joins them.
 MULTIVALUED = {"component": ", ", "version": ", ", "attachments": ";", "labels": ";", "duplicate": ";"}
-RARELY_READ = ("labels", RESOLVED_AT)  # tasks that need them report that they are empty
 Cell = tuple[int, str]  # row and column
 
 
@@ -335,7 +334,7 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
     return cells
 
 
-def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> pd.DataFrame:
     """Selects and renames the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
 
     Args:
@@ -343,9 +342,6 @@ def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> tuple[pd.
         columns: Field to column of the file, or to several of which the first that is not empty counts in each row;
             ``None`` leaves the field empty.
         path: The file, for messages.
-
-    Returns:
-        The columns, and a warning about missing optional ones.
 
     Raises:
         ValueError: A field is unknown; ``id``, ``title`` or a given ``duplicate`` column is missing; the column of a
@@ -373,12 +369,7 @@ def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> tuple[pd.
     values = dict.fromkeys(fields, "") | {
         field: _first_values(table, names, field, path) for field, names in named.items() if field not in absent
     }
-    missing = [field for field in absent if field not in RARELY_READ and not (field == "duplicate" and has_group)]
-    warning = f"columns not in {path.name}, left empty: {', '.join(named[field][0] for field in missing)}"
-    unread = [str(column) for column in table.columns if not any(column in names for names in named.values())]
-    if unread:
-        warning += f"; its columns that are not read: {', '.join(unread)[:MAX_SHOWN_CHARACTERS]}"
-    return pd.DataFrame(values, index=table.index, dtype=str), (warning,) if missing else ()
+    return pd.DataFrame(values, index=table.index, dtype=str)
 
 
 def names_of(columns: str | Sequence[str]) -> Sequence[str]:

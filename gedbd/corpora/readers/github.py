@@ -49,7 +49,10 @@ from gedbd.corpora.readers.pull_requests import PULL_REQUESTS, is_pull_request
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
-COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt"}
+COLUMNS = {"id": "number", "title": "title", "description": "body", "created_at": "createdAt", "labels": "labels"}
+COLUMNS |= {"status": "state", "resolution": "stateReason", "url": "url", "resolved_at": "closedAt"}
+FURTHER_KEYS = "created_at closed_at updated_at updatedAt state_reason html_url comments timeline timelineItems events"
+FURTHER_KEYS += " repository repository_url pull_request isPullRequest duplicateOf duplicate_of __typename type payload"
 DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
 # An address, which may lack its scheme, "owner/repo#12" or "#12", and "GH-12".
 REFERENCES = References(
@@ -94,7 +97,7 @@ def read_github(
         ValueError: The export is malformed. The message names file and record.
     """
     parse = partial(parse_issue, prefixes=tuple(component_labels), references=references)
-    return read_tracker("github", parse, COLUMNS, path, name, join=join_issues, **options)
+    return read_tracker("github", parse, COLUMNS, FURTHER_KEYS, path, name, join=join_issues, **options)
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True) -> Issue | str:

@@ -24,6 +24,9 @@ from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 
 COLUMNS = {"id": "iid", "title": "title", "description": "description", "created_at": "created_at"}
+COLUMNS |= {"status": "state", "url": "web_url", "labels": "labels", "resolved_at": "closed_at"}
+FURTHER_KEYS = "createdAt closedAt webUrl updated_at updatedAt notes label_links references project_id _links"
+FURTHER_KEYS += " closed_as_duplicate_of closedAsDuplicateOf"
 DATES = DateKeys("created_at", "updated_at", "closed_at", "created_at")  # a reopened issue has no closed_at
 # An address, "group/project#12" or "#12".
 REFERENCES = References(
@@ -53,7 +56,7 @@ def read_gitlab(
         ValueError: The export is malformed. The message names file and record.
     """
     parse = partial(parse_issue, prefixes=tuple(component_labels))
-    return read_tracker("gitlab", parse, COLUMNS, path, name, **options)
+    return read_tracker("gitlab", parse, COLUMNS, FURTHER_KEYS, path, name, **options)
 
 
 def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:

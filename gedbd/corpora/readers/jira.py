@@ -42,7 +42,10 @@ COLUMNS = {
     "resolution": "resolution",
     "labels": "labels",
     "attachments": "attachment",
+    "url": "self",
+    "resolved_at": "resolutiondate",
 }
+FURTHER_KEYS = "changelog link updated comment issuelinks"
 DATES = DateKeys("created", "updated", "resolutiondate", "created")
 NAMED = ("product", "component", "version", "priority", "status", "resolution", "labels")
 HISTORY = {
@@ -76,7 +79,7 @@ def read_jira(name: str | None, path: str, date_format: str | None = None, **opt
     """
     kinds = (*JSON_KINDS, "xml", "csv")
     split = partial(records_of, date_format=date_format)
-    return read_tracker("jira", parse_issue, COLUMNS, path, name, kinds=kinds, split=split, **options)
+    return read_tracker("jira", parse_issue, COLUMNS, FURTHER_KEYS, path, name, "fields", kinds, split, **options)
 
 
 def records_of(page: ExportPage, date_format: str | None = None) -> Iterator[ExportRecord]:

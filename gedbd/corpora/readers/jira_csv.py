@@ -28,6 +28,7 @@ MULTIVALUED = {
 DATE_COLUMNS = ("created", "updated", "resolved")
 OUT_OF_RANGE = "0001-01-01"  # replaces dates out of range, which are counted later
 KEY = ("issue key", "key")
+READ = {*KEY, "attachment", "attachments", "comment", "comments"}.union(*SINGLE.values(), *MULTIVALUED.values())
 LINK = re.compile(r"(?:inward|outward) issue link \((.+)\)")
 # 01/Jan/24 9:05 AM and similar formats.
 TIMES = (" %I:%M %p", " %H:%M", " %I:%M:%S %p", "")
@@ -87,7 +88,12 @@ def formats_of(dates: Iterable[str], date_format: str | None) -> tuple[str, ...]
 
 def record_of(values: Mapping[str, Sequence[str]], formats: Sequence[str]) -> dict[str, Any]:
     """A record of REST from the values of each column; the formats are those of the dates in comments."""
-    fields: dict[str, Any] = {}
+    # Other columns are kept under their names.
+    fields: dict[str, Any] = {
+        column: ", ".join(cells)
+        for column, cells in values.items()
+        if column not in READ and not LINK.fullmatch(column)
+    }
     for key, names in SINGLE.items():
         cells = _all(values, names)
         fields[key] = cells[0] if cells else None

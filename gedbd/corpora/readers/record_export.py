@@ -23,6 +23,7 @@ from gedbd.corpora.readers.export_pages import (
     read_pages,
     read_records,
 )
+from gedbd.corpora.readers.fields_read import UnreadKeys
 from gedbd.corpora.readers.formats import columns_in
 from gedbd.corpora.readers.jira_xml import parse_safely, read_items
 from gedbd.corpora.readers.tracker_export import numbered_rows
@@ -37,6 +38,8 @@ JOINED = {
 }
 COMMENTS = "comments"
 RECORDS_ONLY = ("updated_at", "repository", COMMENTS)  # the fields that tables do not have
+# Expressions of JMESPath whose first part alone reads the record.
+FROM_FIRST = {"index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe"}
 FIELDS = (*SINGLE, *JOINED, COMMENTS)
 TEXT = "__text__"  # the key of an element's text, as Perceval writes it
 NUMBER_SIGN = r"#(?P<id1>\d+)\b"
@@ -84,11 +87,13 @@ def read_record_export(
     pages, warnings = read_pages(location, (*JSON_KINDS, "xml"))
     find = FieldMap(fields)
     references = References(reference or NUMBER_SIGN, NUMBER)
+    unread = UnreadKeys(*find.keys_read())
     rows: dict[str, Row] = {}
     num_read = 0
     for page in pages:
         for position, record in records_on(page):
             row = find(position, record)
+            unread.add(record)
             num_read += 1
             number = f"{row.repository} {row.values['id']}"  # unique within a repository only
             before = rows.get(number)
@@ -118,7 +123,8 @@ def read_record_export(
     links = links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))
     columns_read = dict(zip(fields_read, fields_read, strict=True))
     title = name or corpus_name(location)
-    return build_from_table(title, table, location, columns_read, warnings, True, links, **options)
+    where = {field: find.written[field] for field in fields_read}
+    return build_from_table(title, table, location, columns_read, warnings, True, links, where, unread, **options)
 
 
 class Row(NamedTuple):
@@ -164,6 +170,12 @@ class FieldMap:
                 raise ValueError(f"dataset.fields.{field}={written} is not a JMESPath expression: {reason}") from error
         self.written = {field: str(fields[field]) for field in self.expressions}
 
+    def keys_read(self) -> tuple[set[str], str]:
+        """The keys that are read, and the object inside which titles are, as in ``fields.title``; empty if none."""
+        inside = next((path[0] for path in paths_of(self.expressions["title"].parsed) if path[1:]), "")
+        paths = [path for expression in self.expressions.values() for path in paths_of(expression.parsed)]
+        return {path[1] if path[0] == inside and path[1:] else path[0] for path in paths}, inside
+
     def __call__(self, position: str, record: Record) -> Row:
         """The fields of a record. Raises ValueError if it has no id or no title."""
         matches: dict[str, list[str]] = {}
@@ -182,6 +194,16 @@ class FieldMap:
         values |= {field: joiner.join(matches[field]) for field, joiner in JOINED.items() if field in matches}
         comments = [Comment(comment) for comment in matches.get(COMMENTS, ())]
         return Row(position, values, values.pop("updated_at", ""), values.pop("repository", ""), comments)
+
+
+def paths_of(node: Mapping[str, Any]) -> set[tuple[str, ...]]:
+    """The keys that an expression of JMESPath reads from a record, each with those below it."""
+    if node["type"] == "field":
+        return {(node["value"],)}
+    parts = [paths_of(part) for part in node["children"] if isinstance(part, dict)]
+    if node["type"] == "subexpression":
+        return {(*first, *then) for first in parts[0] for then in parts[1] or {()}}
+    return set().union(*parts[: 1 if node["type"] in FROM_FIRST else None])
 
 
 def texts_of(value: Any) -> Iterator[str]:

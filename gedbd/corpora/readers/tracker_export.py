@@ -21,6 +21,7 @@ from gedbd.corpora.readers.export_pages import (
     read_pages,
     read_records,
 )
+from gedbd.corpora.readers.fields_read import UnreadKeys
 from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import ELSEWHERE, NAMED_NOWHERE, Issue, distinct, marked_at, reset_to_creation
 from gedbd.corpora.urls import check_template
@@ -55,8 +56,10 @@ def read_tracker(
     tracker: str,
     parse: Parse,
     columns: Mapping[str, str],
+    further_keys: str,
     path: str,
     name: str | None = None,
+    inside: str = "",
     kinds: Sequence[str] = (*JSON_KINDS, "csv"),
     split: Callable[[ExportPage], Iterator[ExportRecord]] = read_records,
     as_created: bool = True,
@@ -69,9 +72,11 @@ def read_tracker(
     Args:
         tracker: The tracker's name in ``dataset=``.
         parse: Parses one record, see ``Parse``.
-        columns: Field of the corpus to key of the export, for messages.
+        columns: Field of the corpus to key of the export, to be shown.
+        further_keys: Further keys that are read, separated by blanks.
         path: The file or folder.
         name: Short name of the corpus; ``None`` takes it from the path.
+        inside: See ``UnreadKeys``.
         kinds: Endings of the pages.
         split: Splits a page into records.
         as_created: See ``ExportOptions``.
@@ -86,7 +91,8 @@ def read_tracker(
     location = Path(path).expanduser()
     pages, warnings = read_pages(location, kinds)
     records = join(record for page in pages for record in split(page))
-    issues, dropped = gather(tracker, records, parse, location, repositories)
+    unread = UnreadKeys([*columns.values(), *further_keys.split()], inside)
+    issues, dropped = gather(tracker, records, parse, location, unread, repositories)
     outside = [f"{issue.position}, {key!r}" for issue in issues.values() for key in issue.outside]
     date_warnings = [outside_warning(len(outside), outside[0])] if outside else []
     warnings += (*dropped, *date_warnings, *remark_warnings(issues))
@@ -97,13 +103,18 @@ def read_tracker(
         issues = created
     title = name or corpus_name(location)
     folder = location if location.is_dir() else location.parent
-    return build_corpus(
-        title, table_of(issues), links, str(location), columns, warnings, mutual=True, folder=folder, **options
-    )
+    content = (title, table_of(issues), links, str(location), columns, warnings)
+    option = "dataset.fields.duplicate"
+    return build_corpus(*content, mutual=True, folder=folder, unread=unread, duplicate_option=option, **options)
 
 
 def gather(
-    tracker: str, records: Iterable[ExportRecord], parse: Parse, path: Path, repositories: Sequence[str] | None = None
+    tracker: str,
+    records: Iterable[ExportRecord],
+    parse: Parse,
+    path: Path,
+    unread: UnreadKeys,
+    repositories: Sequence[str] | None = None,
 ) -> tuple[dict[int, Issue], list[str]]:
     """The distinct issues of all pages, by number of their record, and warnings about dropped records.
 
@@ -113,6 +124,7 @@ def gather(
     issues: dict[int, Issue] = {}
     dropped: Counter[str] = Counter()
     for row, (position, record) in enumerate(records, start=1):
+        unread.add(record)
         # A record of another tracker would be parsed wrongly.
         detected = recognise(record)
         if detected not in {tracker, ""}:

@@ -11,7 +11,7 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
-from gedbd.experiments.corpus_reading import read_corpus
+from gedbd.experiments.corpus_reading import print_fields, read_corpus
 from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.run_folder import save_run
 from gedbd.io.console import print_detail, print_line, silence_library_logs
@@ -61,6 +61,7 @@ class ConfirmationTask:
         parts = split_corpus(instantiate(cfg.split), corpus)
         options = (self.only_known, self.min_minutes, self.fields)
         data, warnings = assemble(corpus, parts, wanted, encoder, tag_encoder, *options)
+        print_fields(console, corpus)
         for warning in (*corpus.warnings, *warnings):
             print_line(console, f"{corpus.name}: {warning}")
         save_run(folder, cfg, corpus)

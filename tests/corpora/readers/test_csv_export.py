@@ -83,12 +83,6 @@ def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, colu
 @pytest.mark.parametrize(
     ("content", "columns", "warnings"),
     [
-        ("Key,Summary,Dup\n1,a,2\n2,b,\n", COLUMNS, ["columns not in tracker.csv, left empty: Body, Filed"]),
-        (
-            "Key,Summary,Dup,Text,Who\n1,a,2,x,y\n2,b,,x,y\n",
-            COLUMNS,
-            ["columns not in tracker.csv, left empty: Body, Filed; its columns that are not read: Text, Who"],
-        ),
         (
             "Key,Summary\n1,a\n2,b\n",
             {"id": "Key", "title": "Summary"},
@@ -116,7 +110,7 @@ def test_what_is_wrong_is_named_with_its_place_or_option(tmp_path, content, colu
             ["most titles (column 'Summary') are longer than descriptions ('Body'): are the two columns swapped?"],
         ),
     ],
-    ids=["columns", "unread columns", "duplicates", "empty", "long", "swapped"],
+    ids=["duplicates", "empty", "long", "swapped"],
 )
 def test_what_is_missing_or_odd_is_kept_and_counted(tmp_path, content, columns, warnings):
     corpus = read_csv(None, write(tmp_path, content), columns)
