@@ -123,7 +123,7 @@ def corpus_statistics(corpora: Sequence[Corpus | ChangeCorpus]) -> list[dict[str
 def fields_table(documents: Documents) -> pd.DataFrame:
     """How each field that a report has was read, see ``FieldSource``."""
     rows = [(field, source, f"{count:,}", first) for field, source, count, first in documents.fields if count]
-    return pd.DataFrame(rows, columns=["field", "read from", "reports", "first value"])
+    return pd.DataFrame(rows, columns=["field", "source", "reports", "first value"])
 
 
 def statistics_table(described: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -102,7 +102,7 @@ def _shown(value: Any) -> str:
 
 def duplicate_warnings(unread: Unread, option: str, ids: pd.Series) -> list[str]:
     """A warning for each unread column or key that may name duplicates, with the option that reads it."""
-    known = set(ids)
+    known = set(ids.tolist())
     suspects = [name for name, cells in unread.items() if may_name_duplicates(name, cells, known)]
     where = ", in a dataset= with fields, such as records" if ".fields." in option else ""
     return [f"{name} is not read and may name duplicates: {_quoted(option, name)} reads it{where}" for name in suspects]
