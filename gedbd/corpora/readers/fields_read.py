@@ -14,7 +14,7 @@ Unread = Mapping[
     str, Sequence[str]
 ]  # a column or key that is not read, and its first ``MAX_CELLS`` that hold something
 MAX_CELLS = 10_000
-MAX_CHARACTERS = 60  # shown of a first value, or kept of a value that is not read
+MAX_CHARACTERS = 40  # shown of a first value, or kept of a value that is not read
 # Names of columns, in lower case with blanks between their words.
 SAYS_SAME = re.compile(r"dup|merged|canonical|original|\brelated|\bsame\b")
 SAYS_OTHER = re.compile(
