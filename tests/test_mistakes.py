@@ -177,7 +177,7 @@ def check(option):
         ("fields=component", r"fields=component must be a list, such as \[a, b\]"),
         ("encoder.name=[a]", r"encoder.name=\['a'\] must be one value"),
         ("pairs.seed=x", "pairs.seed=x must be a whole number"),
-        ("seed=${oc.env:NO_SEED}", r"seed=\$\{oc.env:NO_SEED\}: KeyError"),
+        ("seed=${oc.env:NO_SEED}", r"seed=\$\{oc.env:NO_SEED\}: the environment variable NO_SEED is not set"),
         ("seed=${pairs.seed}", "Recursive interpolation"),
         ("index=3", "index=3 must be a path: write ./3 if that is its name"),
         ("run=[a]", r"run=\['a'\] must be a path"),

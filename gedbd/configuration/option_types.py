@@ -266,7 +266,7 @@ def _changed(values: dict[str, Any], defaults: dict[str, Any], above: str = "") 
 def _resolve(cfg: DictConfig, key: str, written: Any) -> Any:
     """An option's value; None for a value that Hydra or a resolver sets later."""
     computed = COMPUTED.search(written) if isinstance(written, str) else None
-    if written == MISSING or (computed and OmegaConf.has_resolver(computed[1])):
+    if written == MISSING or (computed and (computed[1] == "hydra" or OmegaConf.has_resolver(computed[1]))):
         return None
     try:
         return OmegaConf.select(cfg, key)
