@@ -105,7 +105,9 @@ def duplicate_warnings(unread: Unread, option: str, ids: pd.Series) -> list[str]
     known = set(ids.tolist())
     suspects = [name for name, cells in unread.items() if may_name_duplicates(name, cells, known)]
     where = ", in a dataset= with fields, such as records" if ".fields." in option else ""
-    return [f"{name} is not read and may name duplicates: {_quoted(option, name)} reads it{where}" for name in suspects]
+    return [
+        f"{name!r} is not read and may name duplicates: {_quoted(option, name)} reads it{where}" for name in suspects
+    ]
 
 
 def _quoted(option: str, value: str) -> str:
