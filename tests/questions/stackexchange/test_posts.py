@@ -114,7 +114,11 @@ def rows_of(path: Path, content: str | bytes) -> list[dict[str, str]]:
     return [dict(row) for row in read_rows(path, "posts", UnpackLimit())]
 
 
-@pytest.mark.parametrize("prefix", ["", "\ufeff", '\ufeff<?xml version="1.0" encoding="utf-8"?>\r\n', "<!-- a -->"])
+DOCTYPE = '<!DOCTYPE posts SYSTEM "file:///etc/passwd">'  # which is not read
+DECLARED = '\ufeff<?xml version="1.0" encoding="utf-8"?>\r\n'
+
+
+@pytest.mark.parametrize("prefix", ["", "\ufeff", DECLARED, "<!-- a -->", DOCTYPE])
 def test_rows_with_and_without_a_mark_and_a_declaration(tmp_path, prefix):
     content = f"{prefix}<posts>\n {ROW}\n <row Id='2' Body='&#xA;&lt;&#39;é😀' />\n</posts>"
     assert rows_of(tmp_path / "Posts.xml", content) == [{"Id": "1", "Title": "a & b"}, {"Id": "2", "Body": "\n<'é😀"}]
@@ -137,7 +141,6 @@ def test_rows_across_the_ends_of_chunks(tmp_path):
         ("<postlinks></postlinks>", r"line 1: unexpected <postlinks>, expected <posts>; this is not the posts file"),
         ("<posts><row><row/></row></posts>", r"unexpected <row>, expected <row>"),
         ("<posts>" + "<row>" * 100_000, r"expected <row>"),
-        ('<!DOCTYPE posts SYSTEM "file:///etc/passwd"><posts/>', r"a document type"),
         ('<!DOCTYPE p [<!ENTITY a SYSTEM "file:///etc/passwd">]><posts><row Body="&a;"/></posts>', r"a document type"),
         (
             '<!DOCTYPE p [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>'
