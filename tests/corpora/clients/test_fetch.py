@@ -1,10 +1,7 @@
 import json
 import os
 import shutil
-import signal
-from multiprocessing import get_context
 from pathlib import Path
-from threading import Event
 
 import pytest
 from filelock import FileLock
@@ -107,34 +104,12 @@ def test_a_fetch_that_failed_goes_on_with_the_same_result(
     any_tracker, tmp_path, make_client, monkeypatch, failing, before, message
 ):
     run(any_tracker, tmp_path / "whole", make_client)
+    asked = len(any_tracker.server.asked)
     with monkeypatch.context() as patch, pytest.raises((KeyboardInterrupt, ValueError), match=message):
         failing(any_tracker, tmp_path / "out", make_client, patch, before)
     run(any_tracker, tmp_path / "out", make_client)
     assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
-
-
-def test_a_killed_process_goes_on(github, tmp_path, make_client):
-    run(github, tmp_path / "whole", make_client)
-    reached, release = Event(), Event()
-
-    def hold(path, query):
-        if path.endswith("/issues") and query.get("page") == ["3"]:
-            reached.set()
-            release.wait(30)
-        return github.answer(path, query)
-
-    github.server.answer = hold
-    process = get_context("fork").Process(target=run, args=(github, tmp_path / "out", make_client))
-    process.start()
-    assert reached.wait(30)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    release.set()
-    assert len(fetched(tmp_path / "out")) == 4
-    github.server.answer, asked = github.answer, len(github.server.asked)
-    run(github, tmp_path / "out", make_client)
-    assert fetched(tmp_path / "out") == fetched(tmp_path / "whole")
-    assert len(github.server.asked) == asked + 2
+    assert len(any_tracker.server.asked) <= 2 * asked + 3  # it goes on where it ended, and repeats what failed
 
 
 def test_an_update_that_failed_goes_on_as_an_update(github, tmp_path, make_client, reply):
