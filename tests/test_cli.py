@@ -83,7 +83,7 @@ def test_a_reader_that_stops_early_is_no_error(words):
         ("search index=nowhere top_k=x crash", 2, "error: top_k=x must be a whole number"),
         ("index --out my-index", 2, "error: --out: an option is written out=, such as out=my-index"),
         ("judge run=latest", 2, "error: run=latest: no finished run of gedbd backtest in outputs/"),
-        ("compare --cfg nothing", 2, "usage: "),
+        ("compare --cfg nothing", 2, "error: --cfg/-c: invalid choice"),
         ("index dataset=demo out=held", 75, "error: held: the index is updated with a corpus by "),
     ],
 )

@@ -93,6 +93,10 @@ def test_options_that_the_task_would_ignore_are_refused_and_others_are_taken():
     check("task=confirmation", "encoder=tiny", "split=year", "tags.dim=8", "backend=torch")
     check("task=questions", "encoder=tiny", "loss.margin=0.5", "tags.dim=8", "batch_size=8", "split=group")
     check("graph=knn", "text=fields", "pairs=pk")  # duplicate detection reads all of them
+    with pytest.raises(
+        ValueError, match=r"^\+optimizer.betas=3: gedbd.experiments.optimizers.adamw has the arguments p"
+    ):
+        check("encoder=tiny", "+optimizer.betas=3")
     check("experiment=paper", "encoder=tiny")  # which chooses a part of its corpora
 
 

@@ -3,6 +3,7 @@
 ``conf/task`` names the class of each task.
 """
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +13,16 @@ import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
-from hydra.utils import get_class
+from hydra.utils import get_class, get_method
 from matplotlib.figure import Figure
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from gedbd.configuration.command_words import section_of
+from gedbd.configuration.command_words import option_of, section_of
 from gedbd.corpora.corpus import Corpus
 from gedbd.evaluation.display_names import display_name
 from gedbd.retrieval.ranking_tasks import Ranking, RankingTask
@@ -167,7 +168,8 @@ def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, 
     """Checks that the command line sets nothing that the task ignores; a task that declares no sections passes.
 
     Raises:
-        ValueError: If an option of the command line is in a section that the task does not read.
+        ValueError: If an option of the command line is in a section that the task does not read, or is added to one
+            whose function has no such argument.
     """
     task = get_class(cfg.task._target_)
     task_choice = f"task={choices['task']}"
@@ -182,6 +184,13 @@ def check_sections(cfg: DictConfig, given: Sequence[str], choices: Mapping[str, 
         section = "trainer" if section_of(word) == "debug" else section_of(word)
         if section in unread:
             raise ValueError(f"{unread[section]} does not use the section {section}: leave {word} out")
+        # What a section with _partial_ gets is otherwise refused only when the training calls it.
+        holder, _, name = option_of(word).rpartition(".")
+        node: Any = OmegaConf.select(cfg, holder) if word.startswith("+") and holder else None
+        if OmegaConf.is_dict(node) and node.get("_partial_"):
+            parameters = inspect.signature(get_method(node["_target_"])).parameters
+            if name not in parameters:
+                raise ValueError(f"{word}: {node['_target_']} has the arguments {', '.join(parameters)}: leave it out")
 
 
 def process_of(data: pl.LightningDataModule) -> tuple[int, int]:

@@ -51,10 +51,8 @@ def report_with_front_matter(text: str) -> Report:
         return report_from_text(text)
     values = {name: _plain(fields[name]) for name in FIELD_NAMES if fields.get(name) not in (None, "")}
     body = text[match.end() :].strip()
-    if "title" in values:
-        return report_from_json({"description": body} | values)
-    plain = report_from_text(body)
-    return report_from_json({"title": plain.title, "description": plain.description} | values)
+    title, _, rest = ("", "", body) if "title" in values else body.partition("\n")
+    return report_from_json({"title": title, "description": rest.strip()} | values)
 
 
 def _plain(value: Any) -> str:
