@@ -112,6 +112,8 @@ class KnownIds:
 
 def _folded(text: str) -> str:
     """The part of an id that all its spellings share: ``0001234``, ``#1234`` and ``1234.0`` are the same."""
+    if text.isdigit():
+        return text.lstrip("0") or "0"  # the same, several times faster
     return LEADING_ZEROS.sub("", plain_id(text).casefold())
 
 
