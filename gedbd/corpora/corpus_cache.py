@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from gedbd.corpora.corpus import Corpus, Documents, FieldSource
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.io.files import CONF_DIR, PACKAGE_DIR, replacing
+from gedbd.io.files import CONF_DIR, PACKAGE_DIR, check_regular, replacing
 from gedbd.io.unpacking import MAX_GB_VARIABLE
 
 MIN_BYTES = 1 << 20  # smaller exports are read quickly
@@ -97,6 +97,7 @@ def _digest(values: Mapping[str, Any]) -> str:
 def _contents_digest(files: Sequence[Path]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for path in files:
+        check_regular(path)
         with path.open("rb") as file:
             contents = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
         digest.update(str(path).encode() + b"\0" + contents)

@@ -16,7 +16,8 @@ CHECKSUMS = "SHA256SUMS"  # in the folder of the files it lists
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """The SHA-256 of a file, in hexadecimal. Raises ValueError if it is no regular file."""
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gedbd.io.files import check_link
+from gedbd.io.files import check_link, check_regular
 
 LOCK_TIMEOUT_S = 5.0
 CACHE_TIMEOUT_S = 60.0
@@ -67,9 +67,11 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
 
     Raises:
         sqlite3.DatabaseError: If it cannot be opened.
-        ValueError: If it is a symbolic link of another user.
+        ValueError: If it is a symbolic link of another user, or no regular file.
     """
     check_link(path)
+    if not path.is_dir():  # SQLite reports a folder
+        check_regular(path)
     if mode == "mode=rwc" and not path.exists():
         with suppress(OSError):  # SQLite reports what is wrong
             path.touch(mode=0o600)

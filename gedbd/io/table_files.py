@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.errors import ParserError
 
-from gedbd.io.files import replacing, write_text
+from gedbd.io.files import check_regular, replacing, write_text
 
 FORMULA_SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 LINE_SIGNS = ("\t", "\n", "\r")
@@ -83,6 +83,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 def _check_rows(path: Path) -> None:
     """Raises ValueError if a CSV file has no rows, rows of different lengths, or no line break at its end."""
+    check_regular(path)
     text = path.read_text(encoding="utf-8", errors="replace")
     rows = csv.reader(io.StringIO(text, newline=""))
     try:

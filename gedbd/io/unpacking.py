@@ -56,6 +56,13 @@ class UnpackLimit:
             raise ValueError(f"{path}: it unpacks to more than {maximum}; {CURE}")
 
 
+def check_size(path: Path, unpacked: int) -> None:
+    """Raises ValueError if a file that states its unpacked size in bytes exceeds the limit."""
+    limit = UnpackLimit()
+    limit.open(path)
+    limit.add(path, unpacked)
+
+
 def asked_bytes() -> int | None:
     """The limit of the environment variable; None if it is not set.
 

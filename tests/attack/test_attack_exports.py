@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from local_server import FixedServer
 from refusals import refuses
@@ -64,7 +66,12 @@ WHOLE_ZIP = zipped("a.json")
 ENCRYPTED = overwritten(WHOLE_ZIP, WHOLE_ZIP.index(b"PK\x03\x04") + 6, WHOLE_ZIP.index(b"PK\x01\x02") + 8, by=1)
 HOSTILE = [
     ("jira", "a document type.xml", DOCUMENT_TYPE.encode("utf-16"), "document type"),
-    ("jira", "hidden brackets.xml", b'<?xml version="1.0" encoding="UTF-7"?>+ADw-rss+AD4-', "not readable as XML"),
+    (
+        "jira",
+        "hidden brackets.xml",
+        b'<?xml version="1.0" encoding="UTF-7"?>+ADw-rss+AD4-',
+        "not readable as XML|truncated",
+    ),
     ("jira", "elements.xml", ITEM.format("<a>" * 100_000 + "</a>" * 100_000).encode(), "no 'key'"),
     ("jira", "elements without an end.xml", b"<rss>" + b"<a>" * 100_000, "truncated"),
     ("jira", "an attribute.xml", ITEM.format(f'<key id="{"x" * 10_000_000}">A-1</key>').encode(), "no 'summary'"),
@@ -180,6 +187,18 @@ def test_a_person_may_set_the_limit(tmp_path, monkeypatch):
     assert len(READERS["csv"](str(path))) == 900
 
 
+@pytest.mark.usefixtures("_small_limit")
+@pytest.mark.parametrize("kind", ["parquet", "xlsx"])
+def test_a_table_of_many_equal_rows_is_refused(tmp_path, kind):
+    path = tmp_path / f"reports.{kind}"
+    if kind == "xlsx":
+        path.write_bytes(zipped("xl/worksheets/sheet1.xml", content=b"0" * (1 << 22), method=zipfile.ZIP_DEFLATED))
+    else:
+        pd.DataFrame({"id": np.zeros(1 << 20, dtype=np.int64), "title": "x"}).to_parquet(path)
+    with refuses(rf"reports\.{kind}: the table cannot be read \(it {TOO_MUCH}\); save it as CSV"):
+        READERS["csv"](str(path))
+
+
 @pytest.mark.parametrize("suffix", [".bz2", ".zst", ".7z", ".tar", ".tgz", ".br", ".Z"])
 def test_a_packing_that_is_not_read_is_named(tmp_path, suffix):
     path = tmp_path / f"reports.csv{suffix}"
@@ -234,10 +253,10 @@ REPEATED += ["```\n", "~~", "<!--", "*", "[", "dup ", "dupe of ", "duplicate of 
 REPEATED += ["http://", "a/", "A-", "not ", "? ", "12:00:00 ", "[ERROR]", 'x="', "0x", "Caused by: ", "--", "> "]
 REPEATED += ["\r\n", "`", "    x\n", "a@", "{", "\\"]
 TEXT_READERS: dict[str, Callable[[str], object]] = {
-    "bugzilla": bugzilla.REFERENCES.find,
-    "github": github.REFERENCES.find,
-    "gitlab": gitlab.REFERENCES.find,
-    "jira": jira.REFERENCES.find,
+    "bugzilla": partial(bugzilla.REFERENCES.find, here=""),
+    "github": partial(github.REFERENCES.find, here=""),
+    "gitlab": partial(gitlab.REFERENCES.find, here=""),
+    "jira": partial(jira.REFERENCES.find, here=""),
     "cleaning": lambda text: Cleaning(*["mark"] * 5).clean(text, set()),
     "tidy": tidy,
     "web_url": web_url,

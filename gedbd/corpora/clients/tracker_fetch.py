@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gedbd.corpora.clients.tracker_client import EXAMPLE, Client, Record
 from gedbd.io.console import is_quiet, item_progress
-from gedbd.io.files import write_text
+from gedbd.io.files import check_regular, write_text
 from gedbd.io.http import check_base_url, read_secret
 from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
@@ -200,6 +200,7 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
         for name in UNFINISHED - {RUN_LOCK}:
             (out / name).unlink(missing_ok=True)
         return FetchState(tracker)
+    check_regular(file)
     try:
         state = FetchState(**json.loads(file.read_text()))
     except (ValueError, TypeError) as error:

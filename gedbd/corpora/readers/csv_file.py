@@ -26,7 +26,7 @@ import pandas as pd
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
 from gedbd.corpora.readers.formats import Columns
 from gedbd.io.files import check_regular
-from gedbd.io.unpacking import LimitedStream, UnpackLimit
+from gedbd.io.unpacking import LimitedStream, UnpackLimit, check_size
 
 HEAD_BYTES = 1 << 16
 PARQUET, ZIP, OLD_EXCEL = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # the first bytes of files
@@ -130,13 +130,21 @@ def read_sheet(path: Path) -> pd.DataFrame | None:
         head = stream.read(len(PARQUET))
     try:
         if head == PARQUET:
+            from pyarrow.parquet import read_metadata
+
+            table = read_metadata(path)
+            groups = (table.row_group(number).total_byte_size for number in range(table.num_row_groups))
+            check_size(path, table.num_rows * table.num_columns + sum(groups))
             return text_table(pd.read_parquet(path))
         if head == ZIP and path.suffix.lower() != ".zip":
+            with zipfile.ZipFile(path) as workbook:
+                check_size(path, sum(part.file_size for part in workbook.infolist()))
             return text_table(pd.read_excel(path, dtype=object))
     except ImportError as error:
         raise ValueError(f"{path}: this is an Excel workbook: save it as CSV, or install openpyxl") from error
     except (*DAMAGED, OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path}: the table cannot be read ({str(error)[:120]}); save it as CSV") from error
+        reason = str(error).removeprefix(f"{path}: ")[:160]
+        raise ValueError(f"{path}: the table cannot be read ({reason}); save it as CSV") from error
     if head == OLD_EXCEL:
         raise ValueError(f"{path}: this is an Excel workbook of before 2007: save it as CSV")
     if head.startswith(b"<"):

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gedbd.io.files import check_regular
 from gedbd.localization.flow_graph.builder import METHODS
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def read_source(path: Path, max_megabytes: float) -> tuple[str, tuple[str, ...]]
         raise ValueError(f"{path}: there is no such file")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a Java file")
+    check_regular(path)
     size = path.stat().st_size
     if size > max_megabytes * BYTES:
         raise ValueError(

@@ -12,7 +12,7 @@ from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.corpora.readers.export_pages import read_json_lines
 from gedbd.corpora.relevance import Groups
 from gedbd.io.console import track
-from gedbd.io.files import corpus_name
+from gedbd.io.files import check_regular, corpus_name
 from gedbd.localization.flow_graph.java_source import (
     FALLBACK_ENCODING,
     JavaMethod,
@@ -76,6 +76,7 @@ def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -
     methods: list[JavaMethod] = []
     fallbacks: list[str] = []
     for file in track(files, "read Java files", transient=True):
+        check_regular(file)
         relative = file.relative_to(root).as_posix()
         text, is_fallback = decode_source(file.read_bytes())
         fallbacks += [relative] * is_fallback
