@@ -322,7 +322,7 @@ def _refused_argument(call_match: re.Match[str], cause: BaseException) -> str | 
     if isinstance(cause, TypeError) and missing:
         return f"{section}{missing[1]}= is required by {call_match['target']}"
     if call_match["target"].startswith("pytorch_lightning") and not isinstance(cause, OSError):
-        return f"{call_match['key'] or 'trainer'}: {first_line(cause)}"
+        return f"{call_match['key'] or 'trainer'}: Lightning's Trainer refuses it: {first_line(cause)}"
     return None
 
 

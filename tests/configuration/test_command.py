@@ -88,8 +88,8 @@ def test_arguments_that_lightning_refuses_are_told_in_one_line():
         "max_epochz=3": r"trainer.max_epochz= is not an argument of pytorch_lightning.*Trainer: leave it out",
         "limit_val_batches=-3": r"trainer: .*limit_val_batches",
         "strategy=nothing": r"trainer: .*strategy='nothing'",
-        "precision=3": r"trainer: Precision 3 is invalid",
-        "limit_train_batches=abc": r"trainer: '.*' not supported between instances of",
+        "precision=3": r"trainer: Lightning's Trainer refuses it: Precision 3 is invalid",
+        "limit_train_batches=abc": r"trainer: .* '.*' not supported between instances of",
     }
     for option, message in refused.items():
         cfg = OmegaConf.merge(call, OmegaConf.from_dotlist([f"trainer.{option}"]))
