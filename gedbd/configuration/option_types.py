@@ -26,7 +26,7 @@ NULLABLE = (
     "trainer.gradient_clip_val",
 )
 FRACTIONAL = ("*timeout_s", "max_wait_s", "max_megabytes", "max_megapixels", "trainer.limit_*", "graph.rule.power")
-ANY_TYPE = ("ranking.parts", "split.*_from", "trainer.devices")
+ANY_TYPE = ("dataset.*columns.*", "ranking.parts", "split.*_from", "trainer.devices")
 PATHS = (
     "against",
     "ckpt_path",
