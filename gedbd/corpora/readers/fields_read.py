@@ -43,7 +43,8 @@ class UnreadKeys(dict[str, list[str]]):
     """
 
     def __init__(self, read: Collection[str], inside: str = "") -> None:
-        self.read = {*read, inside}
+        # Keys that are read or whose cells are full, of the record and of the object.
+        self.skipped = {prefix: {*read, inside} for prefix in ("", f"{inside}.")}
         self.inside = inside
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -54,13 +55,15 @@ class UnreadKeys(dict[str, list[str]]):
             self._add(inner, f"{self.inside}.")
 
     def _add(self, record: Mapping[str, Any], prefix: str) -> None:
+        skipped = self.skipped[prefix]
         for key, value in record.items():
-            if key in self.read or value in (None, "", [], {}):
+            if key in skipped or value in (None, "", [], {}):
                 continue
             cells = self.setdefault(prefix + (key if key.isidentifier() else f'"{key}"'), [])
-            if len(cells) < MAX_CELLS:
-                issue_number = value.get("number", "") if isinstance(value, Mapping) else value
-                cells.append(str(issue_number)[:MAX_CHARACTERS])
+            issue_number = value.get("number", "") if isinstance(value, Mapping) else value
+            cells.append(str(issue_number)[:MAX_CHARACTERS])
+            if len(cells) == MAX_CELLS:
+                skipped.add(key)
 
 
 def fields_read(
