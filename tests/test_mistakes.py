@@ -235,6 +235,8 @@ def test_every_option_with_bounds_exists():
         "chunk_tokens=${batch_size}",
         "webhook.timeout_s=0.5",
         "encoder.name=2",
+        "dataset.columns.title=Summary",
+        "dataset.columns.version=null",
         "run=./2",
         "encoder.name=${hydra:job.num}",
         "optimizer.lr=${oc.select:encoder.lr,0.2}",
