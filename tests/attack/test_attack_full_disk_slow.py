@@ -13,7 +13,7 @@ import gedbd.commands.encode
 import gedbd.commands.evaluate
 import gedbd.commands.export
 import gedbd.train
-from gedbd.corpora.clients.github_client import CommentStore
+from gedbd.corpora.clients.github_client import open_comments
 from gedbd.experiments.run_folder import Run
 from gedbd.io.checksums import check_whole
 
@@ -97,6 +97,6 @@ def test_a_full_cache_folder_is_named(disk, tmp_path):
 def test_a_fetch_does_not_call_a_file_damaged_because_the_disk_is_full(disk):
     fill(disk, left=8_000)
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        CommentStore(disk / "notes.sqlite")
+        open_comments(disk / "notes.sqlite")
     remount(disk, "size=30m")
-    CommentStore(disk / "notes.sqlite").close()
+    open_comments(disk / "notes.sqlite").close()

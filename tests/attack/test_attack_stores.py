@@ -20,7 +20,7 @@ from webhook_events import SECRET, issue, signed
 
 import gedbd.commands.serve
 from gedbd.corpora.bug_report import Report
-from gedbd.corpora.clients.github_client import CommentStore
+from gedbd.corpora.clients.github_client import open_comments
 from gedbd.corpora.feedback import FEEDBACK_FILE, FeedbackEvent, FeedbackStore, feedback_table
 from gedbd.encoders.caches import cached_vectors
 from gedbd.encoders.captioning import TABLE as CAPTIONS
@@ -216,7 +216,7 @@ DATABASES: dict[str, tuple[str, str, Callable[[Path], object], Callable[[Path], 
     "feedback": (FEEDBACK_FILE, "events", make_feedback, make_feedback),
     "feedback to train on": (FEEDBACK_FILE, "events", make_feedback, feedback_table),
     "webhook": (WEBHOOK_FILE, "events", EventTable, EventTable),
-    "comments": ("notes.sqlite", "note", CommentStore, CommentStore),
+    "comments": ("notes.sqlite", "note", open_comments, open_comments),
     "cache": ("captions.sqlite", "captions", *[lambda path: CacheFile(path, CAPTIONS)] * 2),
     "study": ("study.db", "trials", make_study, check_study),
 }

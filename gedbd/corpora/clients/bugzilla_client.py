@@ -51,6 +51,8 @@ class Bugzilla(Tracker):
 
 def with_comments(client: Client, bugs: list[Record], ids: list[int]) -> list[Record]:
     """Adds ``comments`` and ``history`` to each bug."""
+    if not ids:
+        return []
     comments = comments_of(client, ids)
     histories = histories_of(client, ids)
     # Some servers ignore the list of ids and answer for the first bug only: request the others one by one.
@@ -67,8 +69,6 @@ def with_comments(client: Client, bugs: list[Record], ids: list[int]) -> list[Re
 
 def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     """Fetches the comments of several bugs in one request; some servers answer for the first bug only."""
-    if not ids:
-        return {}
     answer = client.get(f"/rest/bug/{ids[0]}/comment", {"ids": ids[1:]})
     bugs = section(answer.content, "bugs")
     if not bugs:
@@ -79,8 +79,6 @@ def comments_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
 
 def histories_of(client: Client, ids: list[int]) -> dict[int, list[Record]]:
     """Fetches the histories of several bugs in one request; some servers answer for the first bug only."""
-    if not ids:
-        return {}
     answer = client.get(f"/rest/bug/{ids[0]}/history", {"ids": ids[1:]})
     bugs = answer.records("bugs", key="id")
     return {answer.number(bug, "id"): bug.get("history", []) for bug in bugs}

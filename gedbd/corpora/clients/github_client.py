@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,40 +22,30 @@ CREATE INDEX IF NOT EXISTS by_issue ON note (kind, issue)"""
 UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
 
 
-class CommentStore:
-    """Comments and events in an SQLite file; a record that arrives again replaces its older version.
+def open_comments(file: Path) -> sqlite3.Connection:
+    """Opens an SQLite file of comments and events; a record that arrives again replaces its older version.
 
     Raises:
         ValueError: The file is damaged.
         sqlite3.OperationalError: The file cannot be written.
     """
+    file.parent.mkdir(0o700, parents=True, exist_ok=True)
+    try:
+        store = connect_database(file)
+        check_schema(store, SCHEMA)
+        store.executescript(SCHEMA)
+    except sqlite3.OperationalError:
+        raise  # the disk is full, read-only or failing: the file may be whole
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
+    return store
 
-    def __init__(self, file: Path) -> None:
-        file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        try:
-            self._connection = connect_database(file)
-            check_schema(self._connection, SCHEMA)
-            self._connection.executescript(SCHEMA)
-        except sqlite3.OperationalError:
-            raise  # the disk is full, read-only or failing: the file may be whole
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{file}: damaged ({error}); fetch into another folder") from error
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
-    def add(self, kind: str, comments: Iterable[tuple[int, int | None, Record]]) -> None:
-        """Stores all comments, each with its id and the number of its issue, if known; or none if that fails."""
-        rows = [(kind, number, issue, json.dumps(record)) for number, issue, record in comments]
-        with self._connection as connection:
-            connection.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
-
-    def of_issue(self, kind: str, issue: int) -> list[Record]:
-        """The records of one issue, oldest first."""
-        # Ids grow with time, so this is the order of creation.
-        query = "SELECT record FROM note WHERE kind = ? AND issue = ? ORDER BY id"
-        return [json.loads(text) for (text,) in self._connection.execute(query, (kind, issue))]
+def comments_of(store: sqlite3.Connection, kind: str, issue: int) -> list[Record]:
+    """The comments or the events of an issue, oldest first."""
+    # Ids grow with time, so this is the order of creation.
+    query = "SELECT record FROM note WHERE kind = ? AND issue = ? ORDER BY id"
+    return [json.loads(text) for (text,) in store.execute(query, (kind, issue))]
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,7 @@ class GitHub(Tracker):
         cursor: Cursor | None = scope.start or first
         page_list = PageList(client)
         newest = None
-        with closing(CommentStore(scope.folder / "notes.sqlite")) as store:
+        with closing(open_comments(scope.folder / "notes.sqlite")) as store:
             while cursor:
                 answer, cursor = self._get(client, page_list, cursor, scope)
                 kind = cursor["list"]
@@ -99,9 +89,11 @@ class GitHub(Tracker):
                     kinds = ("comments", "events") if self.comments else ("events",)
                     for issue in listed:
                         number = answer.number(issue, "number")
-                        records.append(issue | {kind: store.of_issue(kind, number) for kind in kinds})
+                        records.append(issue | {kind: comments_of(store, kind, number) for kind in kinds})
                 else:
-                    store.add(kind, [stored_comment(kind, record, answer) for record in listed])
+                    rows = [stored_comment(kind, record, answer) for record in listed]
+                    with store:  # all of them, or none if that fails
+                        store.executemany("REPLACE INTO note VALUES (?, ?, ?, ?)", rows)
                 cursor = self._next(client, cursor, answer, listed, scope)
                 if cursor and cursor["pages"] == 0:
                     page_list.start_over()  # another list, or the rest of a long one, which repeats some records
@@ -166,8 +158,8 @@ class GitHub(Tracker):
         return self._first(cursor["list"], scope, last) if last > since else None
 
 
-def stored_comment(kind: str, record: Record, answer: Answer) -> tuple[int, int | None, Record]:
-    """The id of a comment or an event, the number of its issue, and the record without a copy of the issue."""
+def stored_comment(kind: str, record: Record, answer: Answer) -> tuple[str, int, int | None, str]:
+    """The row of a comment or an event: its id, the number of its issue, and the record without a copy of the issue."""
     if kind == "events":
         issue_record = section(record, "issue")  # empty where the issue was deleted
         issue = answer.number(issue_record, "number") if issue_record else None
@@ -177,7 +169,7 @@ def stored_comment(kind: str, record: Record, answer: Answer) -> tuple[int, int 
         issue = sized(answer.text(record, "issue_url").rpartition("/")[2])
         if issue is None:
             raise answer.unexpected("an address that ends in an issue's number under 'issue_url'")
-    return answer.number(record, "id"), issue, record
+    return kind, answer.number(record, "id"), issue, json.dumps(record)
 
 
 def total(answer: Answer, page_size: int) -> int | None:

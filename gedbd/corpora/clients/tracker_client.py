@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 import requests
+from requests.exceptions import ChunkedEncodingError, ConnectionError, ContentDecodingError, Timeout
 
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
 from gedbd.io.console import duration
@@ -34,12 +35,7 @@ ATTEMPTS = 6
 MAX_ANSWER_S = 600.0
 MAX_PAGES = 100_000  # a tracker of 10 million issues
 MAX_REPEATED_PAGES = 10  # in a row without a new record; a list that changes while it is read has a few
-TEMPORARY_ERRORS = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-    requests.exceptions.ContentDecodingError,
-)
+TEMPORARY_ERRORS = (ConnectionError, Timeout, ChunkedEncodingError, ContentDecodingError)
 Record = dict[str, Any]
 
 
@@ -51,13 +47,11 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     links: Mapping[str, str]
 
-    def records(self, *path: str, key: str) -> list[Record]:
-        """The list of objects under ``path``, each with ``key``. Raises ValueError if there is no such list."""
-        value = self.content
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
+    def records(self, name: str = "", *, key: str) -> list[Record]:
+        """The list of objects under ``name``, each with ``key``. Raises ValueError if there is no such list."""
+        value = section(self.content).get(name) if name else self.content
         if not isinstance(value, list) or not all(isinstance(item, dict) and key in item for item in value):
-            raise self.unexpected(f"a list of objects with {key!r}" + (f" under {'.'.join(path)}" if path else ""))
+            raise self.unexpected(f"a list of objects with {key!r}" + (f" under {name}" if name else ""))
         return value
 
     def text(self, record: Record, key: str) -> str:
@@ -228,13 +222,13 @@ class PageList:
             )
         return answer
 
-    def records(self, answer: Answer, *path: str, key: str) -> list[Record]:
+    def records(self, answer: Answer, name: str = "", *, key: str) -> list[Record]:
         """The records of a page.
 
         Raises:
             ValueError: There is no such list, or ``MAX_REPEATED_PAGES`` pages in a row have no new records.
         """
-        page = answer.records(*path, key=key)
+        page = answer.records(name, key=key)
         keys = {
             record[key] if record[key] and isinstance(record[key], str) else answer.number(record, key)
             for record in page

@@ -19,7 +19,7 @@ from gedbd.io.locks import RUN_LOCK, only_writer
 from gedbd.io.unpacking import check_space
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 STATE = "state.json"
 UNFINISHED = {"notes.sqlite", "notes.sqlite-journal", RUN_LOCK}  # left by a fetch that failed on its first page
@@ -119,7 +119,7 @@ def fetch_tracker(
         progress.console.quiet = is_quiet()
         say = partial(progress.console.print, soft_wrap=True, highlight=False, markup=False)
         client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, say)
-        bar = Bar(progress, state.issues)
+        already_read = {"issues": state.issues}  # by an interrupted fetch
         for page in tracker.pages(client, Scope(project, state.since, state.next, out)):
             if state.started is None:
                 # The next fetch asks for changes since this one began: what changes during it must not be missed.
@@ -130,7 +130,7 @@ def fetch_tracker(
                 empty = f"{project} has no visible issues: check project= and {tracker.token}"
                 raise ValueError(f"{client.base_url}: {empty}")
             add_page(out, state, page)
-            bar.advance(page)
+            show_page(progress, page, already_read.get(page.label, 0))
     kind = "issues" if state.since is None else f"new or changed issues since {state.since}"
     note = f" ({client.repeated:,} repeated records, as the list changed: the last counts)" if client.repeated else ""
     return (
@@ -150,28 +150,15 @@ def iso(seconds: float | None) -> str | None:
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC) - OVERLAP:%Y-%m-%dT%H:%M:%SZ}"
 
 
-class Bar:
-    """Progress bars, one per list of records; issues of an interrupted fetch count as read."""
-
-    def __init__(self, progress: "Progress", issues: int) -> None:
-        self._progress = progress
-        self._issues = issues
-        self._tasks: dict[str, TaskID] = {}
-
-    def advance(self, page: Page) -> None:
-        """Shows that a page arrived; totals are estimates until the last page."""
-        if page.label not in self._tasks:
-            self.finish()
-            already_read = self._issues if page.label == "issues" else 0
-            self._tasks[page.label] = self._progress.add_task(page.label, total=None, completed=already_read)
-        self._progress.update(self._tasks[page.label], advance=page.size, total=page.total)
-        if page.next is None:
-            self.finish()
-
-    def finish(self) -> None:
-        """Shows all lines as complete."""
-        for task in self._progress.tasks:
-            self._progress.update(task.id, total=task.completed)
+def show_page(progress: "Progress", page: Page, already_read: int) -> None:
+    """Shows that a page arrived, in one line per list of records; totals are estimates until its last page."""
+    tasks = {task.description: task.id for task in progress.tasks}
+    if page.label not in tasks:
+        tasks[page.label] = progress.add_task(page.label, total=None, completed=already_read)
+    progress.update(tasks[page.label], advance=page.size, total=page.total)
+    for task in progress.tasks:
+        if page.next is None or task.description != page.label:
+            progress.update(task.id, total=task.completed)  # a list that is complete
 
 
 @dataclass

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from gedbd.corpora.clients import github_client, gitlab_client
-from gedbd.corpora.clients.github_client import CommentStore, GitHub
+from gedbd.corpora.clients.github_client import GitHub, open_comments
 from gedbd.corpora.clients.gitlab_client import GitLab
 from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 
@@ -178,7 +178,7 @@ def test_a_list_that_ends_among_old_records_is_said(github, tmp_path, monkeypatc
 def test_damaged_comments_are_refused(tmp_path):
     (tmp_path / "notes.sqlite").write_bytes(b"no database at all" * 99)
     with pytest.raises(ValueError, match=r"notes\.sqlite: damaged"):
-        CommentStore(tmp_path / "notes.sqlite")
+        open_comments(tmp_path / "notes.sqlite")
 
 
 def test_notes_lie_under_closed_issues(gitlab):
