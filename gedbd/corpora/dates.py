@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from itertools import product
@@ -85,7 +86,10 @@ def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
     if not written or any(_reads(text, ISO_FORMAT) for text in written):
         return ISO_FORMAT
     if all(NUMBER.fullmatch(text) for text in written):
-        return next((form for form in EPOCHS if all(_is_epoch(text, form) for text in written)), ISO_FORMAT)
+        for form, decimals in EPOCHS.items():  # each has its own number of digits
+            if all(float(text) >= FIRST_EPOCH_SECOND * 10**decimals and _reads(text, form) for text in written):
+                return form
+        return ISO_FORMAT
     formats = [form for form in FORMATS if all(_reads(text, form) for text in written)]
     if not formats and any(map(str.isalpha, written[0])):
         named = (f"{language}:{form}" for language, form in product(LANGUAGES, NAMED_FORMATS))
@@ -120,11 +124,6 @@ def _reads(text: str, form: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_epoch(text: str, form: str) -> bool:
-    """Whether a number counts such units since 1970, and not others: each has its own number of digits."""
-    return float(text) >= FIRST_EPOCH_SECOND * 10 ** EPOCHS[form] and _reads(text, form)
 
 
 class OutOfRangeError(ValueError):
@@ -171,8 +170,7 @@ def _reader(date_format: str) -> Callable[[str], datetime]:
 def _read_epoch(text: str, decimals: int) -> datetime:
     if NUMBER.fullmatch(text) is None:
         raise ValueError(NO_DATE)
-    whole, _, fraction = text.partition(".")
-    microseconds = int((whole + fraction[:6].ljust(6, "0")).rjust(19, "0")) // 10**decimals
+    microseconds = int(Decimal(text).scaleb(6 - decimals))
     if not 0 < microseconds < MAX_MICROSECONDS:
         raise OutOfRangeError(OUTSIDE)
     return EPOCH_START + timedelta(microseconds=microseconds)

@@ -71,15 +71,9 @@ MARKED = re.compile(
 def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
     """Reads the bugs of one Bugzilla; the description of a bug is its first comment.
 
-    Args:
-        name: Short name of the corpus; ``None`` takes it from the path.
-        path: A file of bugs (``.json``, or one bug per line), plain or packed, or a folder of such pages.
-        base_url: Address of the Bugzilla, from which the addresses of reports follow. Exports do not hold it, except
-            those of ``gedbd fetch``. ``url_template`` takes precedence.
-        options: See ``ExportOptions``.
-
-    Raises:
-        ValueError: The export is malformed. The message names file and record.
+    ``base_url`` is the address of the Bugzilla, from which the addresses of reports follow. Exports do not hold it,
+    except those of ``gedbd fetch``. ``url_template`` takes precedence. For the other arguments and errors see
+    ``read_github``.
     """
     if base_url is not None and not web_url(base_url):
         raise ValueError(f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org")

@@ -81,16 +81,9 @@ def read_csv(
 
 
 def read_frame(frame: pd.DataFrame, columns: Columns, name: str = "table", **options: Unpack[TableOptions]) -> Corpus:
-    """Reads a table in memory like a CSV file; missing values become empty, and dates may be datetimes.
+    """Reads a table in memory, one row per report, like a CSV file, see ``read_csv``.
 
-    Args:
-        frame: One row per report. Messages number rows as in a file, from 2 on.
-        columns: See ``read_csv``.
-        name: Short name of the corpus.
-        options: See ``TableOptions``.
-
-    Raises:
-        ValueError: See ``read_csv``.
+    Missing values become empty, and dates may be datetimes. Messages number rows as in a file, from 2 on.
     """
     check_template(options.get("url_template"))
     if frame.empty:

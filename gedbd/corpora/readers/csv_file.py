@@ -6,6 +6,7 @@ Row numbers count records, not lines: the header is row 1 and the first record i
 import codecs
 import csv
 import gzip
+import json
 import lzma
 import re
 import zipfile
@@ -31,13 +32,7 @@ from gedbd.io.unpacking import LimitedStream, UnpackLimit, check_size
 HEAD_BYTES = 1 << 16
 PARQUET, ZIP, OLD_EXCEL = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # the first bytes of files
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-MARKS = (  # byte order marks; UTF-32 comes before UTF-16, whose mark is a prefix of its mark
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 DEFAULT_ENCODING = "utf-8-sig"
 WESTERN, CENTRAL = "cp1252", "cp1250"
 OLDER_ENCODINGS = (WESTERN, CENTRAL, "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949")
@@ -67,13 +62,8 @@ def read_table(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Reads a CSV file with a header; all values are strings, and missing ones are empty.
 
-    Args:
-        path: A ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``, or see ``read_sheet``. A byte order mark
-            is dropped.
-        separator: See ``find_dialect``.
-        encoding: See ``find_dialect``.
-        expected: See ``find_dialect``.
-        may_repeat: Whether column names may repeat.
+    ``path`` is a ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``, or see ``read_sheet``; a byte order
+    mark is dropped. ``may_repeat`` allows column names to repeat. For the other arguments see ``find_dialect``.
 
     Returns:
         The table, indexed by row, and warnings about the detected format and about replaced bytes.
@@ -309,7 +299,7 @@ def detect_encoding(path: Path) -> str:
 
     with open_packed(path, path.suffix) as stream:
         lines = [line for line in stream.readlines(SAMPLE_BYTES) if not line.isascii()]
-    valid = sum(is_utf8(line) for line in lines)
+    valid = sum(line.decode(errors="ignore").encode() == line for line in lines)
     if 10 * valid >= len(lines):
         return ""  # damaged UTF-8
     sample = b"".join(lines)
@@ -319,15 +309,6 @@ def detect_encoding(path: Path) -> str:
     # Western European words are also valid in the Central European encoding, but not vice versa.
     is_western = match.encoding == CENTRAL and from_bytes(sample, cp_isolation=[WESTERN]).best() is not None
     return WESTERN if is_western else match.encoding
-
-
-def is_utf8(line: bytes) -> bool:
-    """Whether bytes are valid UTF-8."""
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -> list[Cell]:
@@ -428,7 +409,7 @@ def find_dialect(
     """
     warnings = []
     if encoding is None:
-        encoding = next((name for mark, name in MARKS if head.startswith(mark)), DEFAULT_ENCODING)
+        encoding = json.detect_encoding(head) if head.startswith(MARKS) else DEFAULT_ENCODING
         if encoding != DEFAULT_ENCODING:
             warnings.append(f"{path.name} is read as {encoding}, according to its byte order mark")
     header, second = _first_lines(head, path, encoding)

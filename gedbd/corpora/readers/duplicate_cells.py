@@ -137,7 +137,7 @@ def is_duplicate_label(label: str) -> bool:
 
 
 def read_duplicates(
-    ids: pd.Series, cells: pd.Series, column: str, resolved_at: pd.Series = NO_DATE
+    ids: pd.Series, cells: pd.Series, column: str, resolved_at: pd.Series
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The links of a column that names the duplicates of each report, if it does.
 
@@ -148,7 +148,7 @@ def read_duplicates(
         ids: ``(N,)`` ids, indexed by row.
         cells: ``(N,)`` the cells of the column.
         column: Its name, which decides where ids and counts look alike, see ``_no_ids``.
-        resolved_at: See ``split_links``.
+        resolved_at: When each report was resolved, UTC, by row; taken as the date of its links.
 
     Returns:
         The links, see ``split_links``, and warnings about what is left out.
@@ -234,18 +234,17 @@ def _no_ids(ids: pd.Series, cells: pd.Series, known: KnownIds, links: pd.DataFra
     return "counts" if is_count else ""
 
 
-def split_links(ids: pd.Series, duplicates: pd.Series, resolved_at: pd.Series = NO_DATE) -> pd.DataFrame:
+def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
     """The links of a column that is known to name the duplicates of each report.
 
     Args:
         ids: ``(N,)`` ids.
         duplicates: ``(N,)`` ids of the duplicates of each, see ``KnownIds.find_all``.
-        resolved_at: When each report was resolved, UTC, by row; taken as the date of its links.
 
     Returns:
         One row per link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
     """
-    return _links_of(KnownIds(ids), ids, filled(duplicates), resolved_at)
+    return _links_of(KnownIds(ids), ids, filled(duplicates), NO_DATE)
 
 
 def _links_of(known: KnownIds, ids: pd.Series, cells: pd.Series, resolved_at: pd.Series) -> pd.DataFrame:
@@ -254,7 +253,7 @@ def _links_of(known: KnownIds, ids: pd.Series, cells: pd.Series, resolved_at: pd
 
 
 def read_groups(
-    ids: pd.Series, groups: pd.Series, column: str, resolved_at: pd.Series = NO_DATE
+    ids: pd.Series, groups: pd.Series, column: str, resolved_at: pd.Series
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The links of a column in which duplicates have the same value: from each report to the first one with it.
 

@@ -44,16 +44,9 @@ MARKED = re.compile(r"marked this issue as a duplicate of", re.IGNORECASE)
 def read_gitlab(
     name: str | None, path: str, component_labels: Sequence[str] = (), **options: Unpack[ExportOptions]
 ) -> Corpus:
-    """Reads the issues of a project, or of several.
+    """Reads the issues of a project, or of several. For the arguments and errors see ``read_github``.
 
-    Args:
-        name: Short name of the corpus; ``None`` takes it from the path.
-        path: See ``read_github``.
-        component_labels: See ``read_github``.
-        options: See ``ExportOptions``. The history of an issue is in its system notes; that of its labels is not.
-
-    Raises:
-        ValueError: The export is malformed. The message names file and record.
+    The history of an issue is in its system notes; that of its labels is not.
     """
     parse = partial(parse_issue, prefixes=tuple(component_labels))
     return read_tracker("gitlab", parse, COLUMNS, FURTHER_KEYS, path, name, **options)

@@ -68,14 +68,8 @@ ODD_NAMES = "with an image whose name holds a semicolon, which is dropped"
 def read_jira(name: str | None, path: str, date_format: str | None = None, **options: Unpack[ExportOptions]) -> Corpus:
     """Reads the issues of one or more projects; the images of an issue are in a folder named by its key.
 
-    Args:
-        name: Short name of the corpus; ``None`` takes it from the path.
-        path: A file (``.json``, one issue per line, ``.xml`` or ``.csv``), plain or packed, or a folder of such pages.
-        date_format: Of a CSV page, see ``read_rows``.
-        options: See ``ExportOptions``. The history of an issue is in its changelog.
-
-    Raises:
-        ValueError: The export is malformed. The message names file and record.
+    The files may also be ``.xml`` or ``.csv``; for ``date_format``, of a CSV page, see ``read_rows``. The history of an
+    issue is in its changelog. For the other arguments and errors see ``read_github``.
     """
     kinds = (*JSON_KINDS, "xml", "csv")
     split = partial(records_of, date_format=date_format)
