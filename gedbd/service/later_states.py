@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gedbd.corpora.clients.tracker_fetch import STATE
 from gedbd.corpora.dates import parse_date
-from gedbd.corpora.readers.export_pages import Record, moment
+from gedbd.corpora.readers.record_values import Record, moment
 from gedbd.io.files import write_text
 from gedbd.service.event_table import WEBHOOK_FILE, EventTable
 from gedbd.triage.index_building import FindLater

@@ -16,17 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
-from gedbd.corpora.readers.export_pages import (
-    ExportPage,
-    ExportRecord,
-    Record,
-    is_table,
-    read_pages,
-    read_records,
-    read_values,
-)
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, is_table, read_pages, read_records, read_values
 from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
+from gedbd.corpora.readers.record_values import Record
 from gedbd.corpora.urls import web_url
 from gedbd.evaluation.thresholds import NOT_MEASURED, TargetResult
 from gedbd.io.console import cut_cells, print_line, printable

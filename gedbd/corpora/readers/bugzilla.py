@@ -7,18 +7,10 @@ from typing import Any, Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import NUMBER, QUOTED, Comment, References, comment_links
 from gedbd.corpora.readers.duplicate_cells import says_duplicate
-from gedbd.corpora.readers.export_pages import (
-    ExportRecord,
-    Record,
-    moment,
-    names,
-    needed_text,
-    number_of,
-    parts,
-    text,
-)
+from gedbd.corpora.readers.export_pages import ExportRecord
 from gedbd.corpora.readers.formats import COMMENTED
 from gedbd.corpora.readers.issue import DateKeys, FieldChange, Issue, Link, list_changes, make_issue
+from gedbd.corpora.readers.record_values import Record, moment, names, needed_text, number_of, parts, text
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 from gedbd.corpora.urls import PLACEHOLDER, web_url
 

@@ -1,4 +1,4 @@
-"""Read the pages of a tracker's export, plain or packed, split them into records, and take typed values from them."""
+"""Read the pages of a tracker's export, plain or packed, and split them into records."""
 
 import json
 import math
@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from io import BytesIO
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from gedbd.corpora.dates import OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import (
     FIRST_RECORD,
     HEAD_BYTES,
@@ -23,6 +22,7 @@ from gedbd.corpora.readers.csv_file import (
     read_header,
 )
 from gedbd.corpora.readers.formats import recognise, recognise_table
+from gedbd.corpora.readers.record_values import Record, part, text
 from gedbd.io.unpacking import UnpackLimit
 
 JSON_KINDS = ("json", "jsonl", "ndjson")
@@ -39,13 +39,9 @@ CONSTANTS = {"Infinity": math.inf, "-Infinity": -math.inf}  # pandas writes NaN 
 ERROR_KEYS = ("message", "errors", "errorMessages", "error", "error_description")
 SPACE = re.compile(r"\s*")
 
-T = TypeVar("T", str, dict[str, Any], list[Any])
 JsonLine = dict[str, Any]
-Record = Mapping[str, Any]
-TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 # "createdAt" -> "created_At", which is lower-cased afterwards.
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can express and UTF-8 cannot
 
 
 class ExportPage(NamedTuple):
@@ -361,80 +357,6 @@ def with_rest_names(value: Any) -> Any:
     if isinstance(value.get("edges"), list):
         return [with_rest_names(edge.get("node") if isinstance(edge, dict) else edge) for edge in value["edges"]]
     return {HUMP.sub("_", key).lower(): with_rest_names(item) for key, item in value.items()}
-
-
-def refuse(key: str, value: Any, expected: str) -> ValueError:
-    """The error for a value of an unexpected type."""
-    kind = repr(value) if isinstance(value, str | int | float) else TYPES.get(type(value), "null")
-    return ValueError(f"{key!r} is {kind[:60]}; expected: {expected}")
-
-
-def typed(record: Record, key: str, kind: type[T]) -> T:
-    """The value under ``key``, an empty one for null or a missing key. Raises ValueError for another type."""
-    value = record.get(key)
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        raise refuse(key, value, TYPES[kind])
-    return value
-
-
-def text(record: Record, key: str) -> str:
-    """The text under ``key``, see ``typed``."""
-    return SURROGATE.sub("\ufffd", typed(record, key, str))
-
-
-def part(record: Record, key: str) -> Record:
-    """The object under ``key``, see ``typed``."""
-    return typed(record, key, dict)
-
-
-def parts(record: Record, key: str) -> list[Record]:
-    """The list of objects under ``key``, see ``typed``."""
-    items = typed(record, key, list)
-    for item in items:
-        if not isinstance(item, dict):
-            raise refuse(key, item, "a list of objects")
-    return items
-
-
-def needed_text(record: Record, key: str, advice: str) -> str:
-    """The text under ``key``. Raises ValueError, with ``advice``, if it is missing."""
-    if key not in record:
-        raise ValueError(f"the issue has no {key!r}; {advice}")
-    return text(record, key)
-
-
-def number_of(record: Record, key: str) -> str:
-    """The id under ``key``, a whole number or a text of digits. Raises ValueError if there is none."""
-    value = record.get(key)
-    if value is None or value == "":
-        raise ValueError(f"the issue has no {key!r}, which identifies it")
-    # True is an int in Python.
-    if isinstance(value, bool) or not str(value).isdecimal():
-        raise refuse(key, value, "a whole number")
-    return str(value)
-
-
-def names(record: Record, key: str) -> tuple[str, ...]:
-    """The names under ``key``: texts, or objects with a ``name``, in a list or alone; ValueError for others."""
-    value = record.get(key)
-    listed = value if isinstance(value, list) else [value]
-    objects = [item if isinstance(item, dict) else {"name": item} for item in listed]
-    return tuple(filter(None, (text(item, "name") for item in objects)))
-
-
-def moment(record: Record, key: str) -> datetime | None:
-    """The date under ``key`` in UTC, ``None`` if missing or out of range. Raises ValueError if it is unreadable."""
-    written = text(record, key).strip()
-    if not written:
-        return None
-    try:
-        return parse_date(written)
-    except OutOfRangeError:
-        return None
-    except ValueError as error:
-        raise ValueError(f"{key!r}: unreadable date {written[:40]!r}; expected: 2024-01-31T09:30:00Z") from error
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:

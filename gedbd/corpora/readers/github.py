@@ -22,19 +22,7 @@ from gedbd.corpora.readers.comments import (
     other_project,
 )
 from gedbd.corpora.readers.duplicate_cells import is_duplicate_label
-from gedbd.corpora.readers.export_pages import (
-    HUMP,
-    ExportRecord,
-    Record,
-    moment,
-    names,
-    needed_text,
-    number_of,
-    part,
-    parts,
-    text,
-    with_rest_names,
-)
+from gedbd.corpora.readers.export_pages import HUMP, ExportRecord, with_rest_names
 from gedbd.corpora.readers.issue import (
     DUPLICATE,
     DateKeys,
@@ -46,6 +34,7 @@ from gedbd.corpora.readers.issue import (
     make_issue,
 )
 from gedbd.corpora.readers.pull_requests import PULL_REQUESTS, is_pull_request
+from gedbd.corpora.readers.record_values import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

@@ -8,18 +8,9 @@ from typing import Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import QUERY, SCHEME, Comment, References, comment_links, is_bot_name, other_project
 from gedbd.corpora.readers.duplicate_cells import is_duplicate_label
-from gedbd.corpora.readers.export_pages import (
-    Record,
-    moment,
-    names,
-    needed_text,
-    number_of,
-    part,
-    parts,
-    text,
-    with_rest_names,
-)
+from gedbd.corpora.readers.export_pages import with_rest_names
 from gedbd.corpora.readers.issue import DUPLICATE, DateKeys, FieldChange, Issue, Link, components_of, make_issue
+from gedbd.corpora.readers.record_values import Record, moment, names, needed_text, number_of, part, parts, text
 from gedbd.corpora.readers.rich_text import shown_markdown
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from gedbd.corpora.readers.duplicate_cells import says_duplicate
-from gedbd.corpora.readers.export_pages import Record, moment, text
+from gedbd.corpora.readers.record_values import Record, moment, text
 
 Values = Mapping[str, tuple[str, ...]]
 

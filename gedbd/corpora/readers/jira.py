@@ -8,23 +8,11 @@ from typing import Any, Unpack
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import Comment, References, comment_links
 from gedbd.corpora.readers.duplicate_cells import says_duplicate
-from gedbd.corpora.readers.export_pages import (
-    JSON_KINDS,
-    ExportPage,
-    ExportRecord,
-    Record,
-    kind_of,
-    moment,
-    names,
-    needed_text,
-    part,
-    parts,
-    read_records,
-    text,
-)
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, kind_of, read_records
 from gedbd.corpora.readers.issue import DateKeys, FieldChange, Issue, Link, list_changes, make_issue
 from gedbd.corpora.readers.jira_csv import read_rows
 from gedbd.corpora.readers.jira_xml import read_items
+from gedbd.corpora.readers.record_values import Record, moment, names, needed_text, part, parts, text
 from gedbd.corpora.readers.rich_text import document_text
 from gedbd.corpora.readers.tracker_export import ExportOptions, read_tracker
 

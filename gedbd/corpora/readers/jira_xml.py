@@ -7,7 +7,8 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from gedbd.corpora.dates import OutOfRangeError, parse_mail_date
-from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, Record
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
+from gedbd.corpora.readers.record_values import Record
 from gedbd.corpora.readers.rich_text import html_text
 
 OUT_OF_RANGE = "0000-00-00"  # counts as a date out of range when the record is parsed

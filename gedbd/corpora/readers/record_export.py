@@ -13,19 +13,11 @@ from gedbd.corpora.readers.comments import NUMBER, Comment, References, comment_
 from gedbd.corpora.readers.csv_export import TableOptions, build_from_table, read_csv
 from gedbd.corpora.readers.csv_file import read_header
 from gedbd.corpora.readers.duplicate_cells import NO_ID, says_duplicate
-from gedbd.corpora.readers.export_pages import (
-    JSON_KINDS,
-    SURROGATE,
-    ExportPage,
-    ExportRecord,
-    Record,
-    kind_of,
-    read_pages,
-    read_records,
-)
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, kind_of, read_pages, read_records
 from gedbd.corpora.readers.fields_read import UnreadKeys
 from gedbd.corpora.readers.formats import columns_in
 from gedbd.corpora.readers.jira_xml import parse_safely, read_items
+from gedbd.corpora.readers.record_values import SURROGATE, Record
 from gedbd.corpora.readers.tracker_export import numbered_rows
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name

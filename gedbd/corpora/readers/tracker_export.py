@@ -13,17 +13,11 @@ from gedbd.corpora.dates import outside_warning
 from gedbd.corpora.fields import SEPARATOR
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS, RESOLVED_AT, ReportOptions, build_corpus
 from gedbd.corpora.readers.comments import is_here
-from gedbd.corpora.readers.export_pages import (
-    JSON_KINDS,
-    ExportPage,
-    ExportRecord,
-    Record,
-    read_pages,
-    read_records,
-)
+from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, read_pages, read_records
 from gedbd.corpora.readers.fields_read import UnreadKeys
 from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import ELSEWHERE, NAMED_NOWHERE, Issue, distinct, marked_at, reset_to_creation
+from gedbd.corpora.readers.record_values import Record
 from gedbd.corpora.urls import check_template
 from gedbd.io.files import corpus_name
 

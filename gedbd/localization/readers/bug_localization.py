@@ -24,8 +24,9 @@ import pandas as pd
 from gedbd.corpora.corpus import FIX_COLUMNS, FixedReports
 from gedbd.corpora.dates import EXPECTED, OutOfRangeError, parse_date
 from gedbd.corpora.readers.csv_file import HEAD_BYTES, open_packed, read_table
-from gedbd.corpora.readers.export_pages import ExportPage, Record, read_text, read_values, text
+from gedbd.corpora.readers.export_pages import ExportPage, read_text, read_values
 from gedbd.corpora.readers.jira_xml import child_text, parse_safely
+from gedbd.corpora.readers.record_values import Record, text
 from gedbd.io.files import corpus_name, locate
 from gedbd.io.unpacking import UnpackLimit
 from gedbd.localization.readers.changesets import read_reports
