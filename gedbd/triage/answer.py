@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gedbd.corpora.bug_report import FIELD_NAMES, Match, Report, check_report, has_component, report_from_json
-from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, is_table, read_pages, read_records, read_values
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, read_pages, read_records, read_values, rows_in
 from gedbd.corpora.readers.formats import recognise
 from gedbd.corpora.readers.issue import Issue, reset_to_creation
 from gedbd.corpora.readers.record_values import Record
@@ -63,7 +63,7 @@ def _records(page: ExportPage) -> Iterable[ExportRecord]:
 
 def _is_report(value: Any) -> bool:
     """Whether an object has the fields of a report and no others."""
-    return isinstance(value, dict) and value.keys() <= set(FIELD_NAMES) and not is_table(value)
+    return isinstance(value, dict) and value.keys() <= set(FIELD_NAMES) and not rows_in(value)
 
 
 def _report(record: ExportRecord) -> Report:

@@ -105,8 +105,16 @@ def read_header(path: Path, separator: str | None = None, encoding: str | None =
         return sheet.columns.tolist()
     with open_packed(path, path.suffix) as stream:
         head = stream.read(HEAD_BYTES)
-    dialect = find_dialect(head, path, separator, encoding, ())
-    return header_of(csv_records(BytesIO(head), path, dialect), path)
+    return table_rows(head, path, separator, encoding)[0]
+
+
+def table_rows(
+    content: bytes, path: Path, separator: str | None = None, encoding: str | None = DEFAULT_ENCODING
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV file, and its rows with their numbers; see ``find_dialect``."""
+    dialect = find_dialect(content[:HEAD_BYTES], path, separator, encoding, ())
+    records = csv_records(BytesIO(content), path, dialect)
+    return header_of(records, path), enumerate(records, start=FIRST_RECORD)
 
 
 def read_sheet(path: Path) -> pd.DataFrame | None:

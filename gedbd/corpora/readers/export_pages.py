@@ -7,20 +7,11 @@ from ast import literal_eval
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from io import BytesIO
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gedbd.corpora.readers.csv_file import (
-    FIRST_RECORD,
-    HEAD_BYTES,
-    csv_records,
-    find_dialect,
-    header_of,
-    open_packed,
-    read_header,
-)
+from gedbd.corpora.readers.csv_file import open_packed, read_header, table_rows
 from gedbd.corpora.readers.formats import recognise, recognise_table
 from gedbd.corpora.readers.record_values import Record, part, text
 from gedbd.io.unpacking import UnpackLimit
@@ -151,21 +142,12 @@ def read_flattened(page: ExportPage) -> Iterator[ExportRecord]:
     Raises:
         ValueError: The table has another format, or is malformed.
     """
-    header, rows = table_rows(page)
+    header, rows = table_rows(page.text.encode(), page.path)
     tracker = recognise_table(header) or "csv"
     if tracker not in READ_AS_RECORDS:
         raise ValueError(f"{page.path}: this looks like a table, read by dataset={tracker}: set it")
     for number, row in rows:
         yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))
-
-
-def table_rows(page: ExportPage, separator: str | None = None) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a CSV page, and its rows with their numbers; see ``find_dialect``."""
-    content = page.text.encode()
-    dialect = find_dialect(content[:HEAD_BYTES], page.path, separator, "utf-8-sig", ())
-    rows = csv_records(BytesIO(content), page.path, dialect)
-    header = header_of(rows, page.path)
-    return header, enumerate(rows, start=FIRST_RECORD)
 
 
 def nested(cells: Mapping[str, str]) -> Record:
@@ -258,8 +240,8 @@ def unwrap(value: Any, path: Path, is_inner: bool = False) -> Iterator[Any]:
                 yield item
     elif is_of_perceval(value):
         yield data_of_perceval(value)
-    elif isinstance(value, dict) and is_table(value):
-        yield from records_of(value)
+    elif isinstance(value, dict) and (rows := rows_in(value)):
+        yield from rows
     elif not isinstance(value, dict) or recognise(value):
         yield value
     else:
@@ -315,25 +297,18 @@ def _keys_of(value: Record) -> str:
     return ", ".join(list(value)[:8]) or "none"
 
 
-def is_table(value: Record) -> bool:
-    """Whether this is a table as pandas writes it: an object of columns, or a list of names and one of rows."""
+def rows_in(value: Record) -> list[Record]:
+    """The rows of a table as pandas writes it, an object of columns, or a list of names and one of rows; else none."""
     if {"columns", "data"} <= set(value):
         names, rows = value["columns"], value["data"]
-        return isinstance(names, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
-    rows = [set(column) if isinstance(column, dict) else set() for column in value.values()]
-    return (
-        len(rows) > 1 and bool(rows[0]) and all(other == rows[0] for other in rows) and all(map(str.isdecimal, rows[0]))
-    )
-
-
-def records_of(value: Record) -> Iterator[Record]:
-    """The rows of a table, see ``is_table``."""
-    if {"columns", "data"} <= set(value):
-        for row in value["data"]:
-            yield dict(zip(value["columns"], row, strict=True))
-        return
-    for number in next(iter(value.values())):
-        yield {name: column[number] for name, column in value.items()}
+        if isinstance(names, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows):
+            return [dict(zip(names, row, strict=True)) for row in rows]
+        return []
+    columns = [column if isinstance(column, dict) else {} for column in value.values()]
+    numbers = list(columns[0]) if len(columns) > 1 else []
+    if not all(str.isdecimal(number) for number in numbers) or any(set(column) != set(numbers) for column in columns):
+        return []
+    return [{name: column[number] for name, column in value.items()} for number in numbers]
 
 
 def error_message(value: Record) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gedbd.corpora.dates import ISO_FORMAT, OutOfRangeError, check_format, find_format, parse_date
-from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord, table_rows
+from gedbd.corpora.readers.csv_file import table_rows
+from gedbd.corpora.readers.export_pages import ExportPage, ExportRecord
 
 # Key of REST to the names of the column, in versions of Jira from 5 to the cloud, lower-cased.
 SINGLE = {
@@ -49,7 +50,7 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
         ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
     separator = max(",;\t|^", key=page.text.partition("\n")[0].count)
-    header, numbered = table_rows(page, separator)
+    header, numbered = table_rows(page.text.encode(), page.path, separator)
     columns = [column.lower() for column in header]
     if not set(KEY) & set(columns):
         raise ValueError(f"{page.path}, row 1: no column 'Issue key': for another tracker's CSV set dataset=csv")
