@@ -65,6 +65,12 @@ def check_monitor(monitor: str, ranked: Sequence[str], may_log_more: bool = Fals
         )
 
 
+def check_logged(cfg: DictConfig, names: Sequence[str]) -> None:
+    """Raises ValueError if ``monitor`` is neither one of the logged metrics ``names`` nor may be the user's own."""
+    if cfg.monitor not in names and not may_be_own(cfg):
+        raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
+
+
 def may_be_own(cfg: DictConfig) -> bool:
     """Whether ``monitor`` may be a metric that a callback or task of the user logs, which gedbd does not know."""
     sections = {name: OmegaConf.to_container(cfg[name]) for name in ("callbacks", "task") if cfg.get(name)}

@@ -264,7 +264,8 @@ class ChangeRankerScorer(Scorer):
     options: ChangeTrainingOptions = ChangeTrainingOptions()  # of the training; their seed is that of the scorer
     # further fitted scorers of commits, by name, whose scores the ranker reads
     extra: Mapping[str, Scorer] = field(default_factory=dict)
-    parts: Scorer | None = None  # scorer of hunks, fitted here; only needed to rank hunks
+    # scorer of hunks, fitted here to the reports of ``replay``; only needed to rank hunks
+    parts: Scorer | None = None
     training: np.ndarray | None = None  # ``(T,)`` rows of the reports to train on; None for those of the training pairs
 
     def __post_init__(self) -> None:
@@ -281,7 +282,7 @@ class ChangeRankerScorer(Scorer):
             raise ValueError("ChangeRankerScorer needs training reports with inducing commits")
         self.ranker_: ChangeRanker = self.replay.ranker(queries, self.options, self.extra)
         if self.parts is not None:
-            self.parts.fit(inputs)
+            self.parts.fit(replace(inputs, queries=reports_of(self.replay.corpus).reports))
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """``(B,) -> (B, N)``; documents after the query score less than those before it."""

@@ -16,7 +16,6 @@ from gedbd.retrieval.scorers.scorer_contract import EarlierScorer, ScorerInputs
 from gedbd.text.diffs import change_fields
 from gedbd.text.words import PART, WORD, separate
 
-Names = Literal["compound", "any", "parts"]
 Hit = Literal["file", "method"]
 MAX_FRAME_NUMBER = 10  # later frames have the weight of this frame
 
@@ -36,55 +35,33 @@ class NameIndex:
         rows = self._rows.get(name, np.empty(0, dtype=np.int64))
         return rows[: np.searchsorted(rows, before)]
 
-    def weights(self, names: Collection[str], before: int, idf: bool) -> np.ndarray:
-        """Summed weight of the names that each of the first ``before`` documents has, ``(before,)``.
-
-        The weight of a name is log((n + 1) / (df + .5)) for n documents of which df have it; 1 without ``idf``.
-        """
-        total = np.zeros(before)
-        for name in sorted(set(names)):  # a fixed order, so that rounding is reproducible
-            rows = self.rows(name, before)
-            total[rows] += np.log((before + 1) / (len(rows) + 0.5)) if idf else 1
-        return total
-
 
 class FileNames(EarlierScorer):
     """Sums the names of changed files that the report contains, weighted by their rarity among earlier changes.
 
-    The name of ``src/main/JspUtil.java`` is ``jsputil``.
-
-    Args:
-        names: ``compound`` for names of several parts (JspUtil, web_xml); ``any`` for all names (Request); ``parts``
-            for the parts of names (jsp, util).
-        idf: Whether to weight names by rarity; False counts them.
+    The name of ``src/main/JspUtil.java`` is ``jsputil``. Only names of several parts count (JspUtil, web_xml). The
+    weight of a name is log((n + 1) / (df + .5)) for n earlier changes of which df have it.
     """
-
-    def __init__(self, names: Names = "compound", idf: bool = True) -> None:
-        if names not in get_args(Names):
-            raise ValueError(f"FileNames' names={names} is unknown: choose {', '.join(get_args(Names))}")
-        self.names = names
-        self.idf = idf
 
     def read(self, inputs: ScorerInputs) -> None:
         """Indexes the names of the files."""
-        self.index_ = NameIndex([self._names(" ".join(stems)) for stems in file_stems(inputs.documents)])
-        texts = inputs.queries["title"] + "\n" + inputs.queries["description"]
-        self.queries_ = [self._names(text) for text in texts]
+        self.index_ = NameIndex([compound_names(" ".join(stems)) for stems in file_stems(inputs.documents)])
+        self.queries_ = [
+            compound_names(text) for text in inputs.queries["title"] + "\n" + inputs.queries["description"]
+        ]
 
     def earlier_scores(self, row: int, before: int) -> np.ndarray:
         """Sums of weights, 0 or above."""
-        return self.index_.weights(self.queries_[row], before, self.idf)
+        total = np.zeros(before)
+        for name in sorted(self.queries_[row]):  # a fixed order, so that rounding is reproducible
+            rows = self.index_.rows(name, before)
+            total[rows] += np.log((before + 1) / (len(rows) + 0.5))
+        return total
 
-    def _names(self, text: str) -> set[str]:
-        """The names in a text, lower case."""
-        names = set()
-        for word in set(WORD.findall(separate(text))):
-            parts = PART.findall(word)
-            if self.names == "parts":
-                names |= {part.lower() for part in parts if len(part) > 1}
-            elif self.names == "any" or len(parts) > 1:
-                names.add(word.lower())
-        return names
+
+def compound_names(text: str) -> set[str]:
+    """The names of several parts in a text, lower case."""
+    return {word.lower() for word in set(WORD.findall(separate(text))) if len(PART.findall(word)) > 1}
 
 
 class StackTraceHits(EarlierScorer):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,10 @@ from gedbd.text.tokens import split_by_tokens, token_budget
 
 TEXTS_AT_ONCE = 1000
 SAMPLED_DOCUMENTS = 2000
-Precision = Literal["float16", "int8"]
 MIN_CLUSTERED_TOKENS = 200_000  # with fewer tokens, search is exhaustive
 TRAINING_TOKENS_PER_CLUSTER = 50
 DOCUMENTS_AT_ONCE = 1000
 MAX_EXACT_TOKENS = 200_000  # scored at once: 100 MB with 128 dimensions
-INT8_SCALE = 127
 
 
 TokenVectors = Callable[[pd.DataFrame, Literal["document", "query"]], Iterable[np.ndarray]]
@@ -38,26 +36,23 @@ class MaxSim(EarlierScorer):
     A faiss index selects a shortlist of documents: each query token finds its nearest tokens, and adds the largest
     cosine to each of their documents. The shortlist is scored exactly; other documents score 1 less than its lowest
     score. Below 200,000 tokens the index is flat; above, it has sqrt(T) clusters and 4 bits per dimension. With 46,000
-    documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB with float16 and 1.8 GB with int8.
+    documents of 128 tokens and 128 dimensions, peak memory was 2.6 GB; vectors are stored as float16.
     """
 
     vectors: TokenVectors  # computes the token vectors
     shortlist: int = 200  # number of documents that are scored exactly
     nearest: int = 200  # number of nearest tokens of each query token
     clusters_searched: int = 16  # number of clusters searched for each query token
-    precision: Precision = "float16"  # type of the stored vectors: ``float16`` or ``int8``
     seed: int = 0  # seed of the sample that clusters are learned from
 
     def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision):
-            raise ValueError(f"MaxSim's precision={self.precision} is unknown: choose {', '.join(get_args(Precision))}")
         if min(self.shortlist, self.nearest, self.clusters_searched) < 1:
             sizes = f"shortlist={self.shortlist}, nearest={self.nearest} and clusters_searched={self.clusters_searched}"
             raise ValueError(f"MaxSim: {sizes} must be 1 or more")
 
     def read(self, inputs: ScorerInputs) -> None:
         """Stores and indexes the vectors of all tokens."""
-        self.tokens_ = [self._stored(vectors) for vectors in self.vectors(inputs.documents, "document")]
+        self.tokens_ = [vectors.astype(np.float16) for vectors in self.vectors(inputs.documents, "document")]
         self.queries_ = [np.asarray(vectors, dtype=np.float32) for vectors in self.vectors(inputs.queries, "query")]
         # Document d has the tokens starts_[d] ... starts_[d + 1] - 1.
         self.starts_ = np.concatenate([[0], np.cumsum([len(vectors) for vectors in self.tokens_])]).astype(np.int64)
@@ -115,7 +110,7 @@ class MaxSim(EarlierScorer):
             positions = np.flatnonzero(blocks == block)
             tokens = np.concatenate([self.tokens_[row] for row in documents[positions]])
             starts = np.cumsum(sizes[positions]) - sizes[positions]
-            cosines = query @ self._read(tokens).T
+            cosines = query @ tokens.astype(np.float32).T
             scores[positions] = np.maximum.reduceat(cosines, starts, axis=1).sum(axis=0)
         return scores
 
@@ -134,7 +129,7 @@ class MaxSim(EarlierScorer):
             index.train(self._sample(clusters * TRAINING_TOKENS_PER_CLUSTER))
         starts = range(0, len(self.tokens_), DOCUMENTS_AT_ONCE)
         for start in track(starts, "index tokens", transient=True, disable=len(starts) < 2):
-            index.add(self._read(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE])))
+            index.add(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE]).astype(np.float32))
         return index
 
     def _sample(self, count: int) -> np.ndarray:
@@ -142,18 +137,8 @@ class MaxSim(EarlierScorer):
         sample = np.random.default_rng(self.seed).choice(int(self.starts_[-1]), count, replace=False)
         rows = np.searchsorted(self.starts_, sample, side="right") - 1
         positions = sample - self.starts_[rows]
-        return self._read(
-            np.stack([self.tokens_[row][position] for row, position in zip(rows, positions, strict=True)])
-        )
-
-    def _stored(self, vectors: np.ndarray) -> np.ndarray:
-        if self.precision == "float16":
-            return vectors.astype(np.float16)
-        return np.round(vectors * INT8_SCALE).astype(np.int8)
-
-    def _read(self, stored: np.ndarray) -> np.ndarray:
-        values = stored.astype(np.float32)
-        return values if self.precision == "float16" else values / INT8_SCALE
+        tokens = [self.tokens_[row][position] for row, position in zip(rows, positions, strict=True)]
+        return np.stack(tokens).astype(np.float32)
 
 
 @dataclass(eq=False)

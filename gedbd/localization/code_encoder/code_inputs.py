@@ -166,16 +166,19 @@ def make_input(
     comment: str,
     graph: FlowGraph | None,
     limits: InputLimits,
-    parts: InputParts,
+    parts: InputParts | None,
 ) -> CodeInput:
     """The input ``[CLS] comment [C] code [SEP] [N] nodes [T] types [R] roles [SEP]`` of the talk.
+
+    With ``parts`` None, for an encoder of plain texts, it is ``[CLS] comment code [SEP]``.
 
     All nodes have the token ``[NODE]`` (ours; the talk does not say how a node is written); their edges to code, nodes,
     types and roles say what they are. Blocks that ``parts`` leaves out are absent with their markers; without nodes the
     input ends after the code's ``[SEP]``. If the code is cut, so are the nodes that begin after its last token, with
     their edges.
 
-    The tokenizer is a fast one that has the tokens of ``add_code_tokens``; ``graph`` is that of ``code``, or None.
+    The tokenizer is a fast one; with parts it has the tokens of ``add_code_tokens``. ``graph`` is that of ``code``, or
+    None.
     Raises ValueError if the tokenizer does not say where in a text its tokens are.
     """
     all_comment_ids, _ = tokenize(tokenizer, comment)
@@ -183,20 +186,21 @@ def make_input(
     code_ids = all_code_ids[: limits.code_tokens]
     offsets = all_offsets[: limits.code_tokens]
     nodes = NO_GRAPH
-    if parts.nodes and graph is not None:
+    if parts is not None and parts.nodes and graph is not None:
         end = offsets[-1, 1] if len(code_ids) < len(all_code_ids) else len(code)
         nodes = keep_graph(graph, end, limits.nodes, parts.edges)
-    numbers = token_numbers(tokenizer, CODE_TOKENS)
-    number = dict(zip(CODE_TOKENS, numbers, strict=True))
+    known = () if parts is None else CODE_TOKENS
+    number = dict(zip(known, token_numbers(tokenizer, known), strict=True))
     end_id = int(tokenizer.sep_token_id)
     # The tokens of each block, after its markers.
     comment_ids = all_comment_ids[: limits.comment_tokens]
-    sections = [([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids), ([number[CODE]], CODE_BLOCK, code_ids)]
-    if parts.nodes:
+    code_marker = [] if parts is None else [number[CODE]]
+    sections = [([int(tokenizer.cls_token_id)], COMMENT_BLOCK, comment_ids), (code_marker, CODE_BLOCK, code_ids)]
+    if parts is not None and parts.nodes:
         sections.append(([end_id, number[NODES]], NODE_BLOCK, [number[NODE]] * len(nodes.types)))
-    if parts.types:
+    if parts is not None and parts.types:
         sections.append(([number[TYPES]], TYPE_BLOCK, [number[token] for token in TYPE_TOKENS]))
-    if parts.roles:
+    if parts is not None and parts.roles:
         sections.append(([number[ROLES]], ROLE_BLOCK, [number[token] for token in ROLE_TOKENS]))
     blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
     input_ids: list[int] = []
@@ -206,7 +210,7 @@ def make_input(
         input_ids += tokens
     input_ids.append(end_id)
     num_cut = (len(all_comment_ids) - len(comment_ids), len(all_code_ids) - len(code_ids), nodes.num_cut)
-    edges = _edges(nodes, offsets, blocks, parts)
+    edges = _edges(nodes, offsets, blocks, parts or InputParts())
     return CodeInput(np.array(input_ids, dtype=np.int32), blocks, edges, int(tokenizer.pad_token_id), num_cut)
 
 

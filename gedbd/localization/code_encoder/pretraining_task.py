@@ -1,6 +1,6 @@
 """Pre-training of an encoder of code as the configuration describes it, with its tables, figures and page."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from gedbd.corpora.corpus import TRAIN, Corpus
 from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.evaluation.figures import epoch_curves
-from gedbd.experiments.callbacks import may_be_own, value_of_best
+from gedbd.experiments.callbacks import check_logged, value_of_best
 from gedbd.experiments.corpus_reading import read_corpus
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.prepare import set_matmul_precision
@@ -44,7 +44,6 @@ from gedbd.localization.code_encoder.pretraining_system import REDUCTIONS, Pretr
 from gedbd.sampling.splits import keep_assigned, split_corpus
 
 MAX_DISTANCE = 40  # farther nodes count as this far
-NO_PAIRS = (0, 0)
 METHOD = "semantic_codebert"
 MAX_COUNTED = 3_000  # training methods that base rates are counted in
 LOSS = {"total loss": {"train": "train/loss", "val": "val/loss"}}
@@ -56,43 +55,35 @@ OBJECTIVES_TEXT = (
 )
 
 
-class BaseRates:
-    """Predicts tokens and edges by their frequencies in training samples.
+def base_rates(train: Iterable[Sample], test: Iterable[Sample], objectives: Iterable[str]) -> dict[str, float]:
+    """The accuracy on test samples by objective, predicted by frequencies in training samples; for edges at least 0.5.
 
     A token is the most frequent one. An edge is predicted where the majority of the training pairs with the same
     property, see ``keys_of``, are edges.
     """
+    trained, tested = _truths(train), _truths(test)
+    accuracies = {}
+    for name in objectives:
+        keys, truth = tested[name]
+        table = pd.DataFrame(trained[name].T, columns=["key", "truth"])
+        if name == MLM:
+            counts = table.groupby("truth", sort=False).size()
+            predicted = truth == (counts.idxmax() if len(counts) else None)
+        else:
+            predicted = pd.Series(keys).map(table.groupby("key")["truth"].mean()).gt(0.5).to_numpy() == truth
+        fraction = float(predicted.mean()) if len(truth) else float("nan")
+        accuracies[name] = fraction if name == MLM else max(0.5, fraction)
+    return accuracies
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
-        self.token_counts: Counter[int] = Counter()
-        self.pair_counts: dict[tuple[str, int], np.ndarray] = {}
-        for sample in samples:
-            self.token_counts.update(sample.targets.tolist())
-            for name in sample.pairs:
-                keys, labels = keys_of(sample, name)
-                for key, label in zip(keys.tolist(), labels.tolist(), strict=True):
-                    counts = self.pair_counts.setdefault((name, key), np.zeros(2, dtype=np.int64))
-                    counts[label] += 1
 
-    def accuracies(self, samples: Iterable[Sample], objectives: Iterable[str]) -> dict[str, float]:
-        """The accuracy on samples by objective, for edges at least 0.5."""
-        correct: Counter[str] = Counter()
-        count: Counter[str] = Counter()
-        token = self.token_counts.most_common(1)[0][0] if self.token_counts else None
-        for sample in samples:
-            correct[MLM] += int((sample.targets == token).sum())
-            count[MLM] += len(sample.targets)
-            for name in sample.pairs:
-                keys, labels = keys_of(sample, name)
-                counts = [self.pair_counts.get((name, key), NO_PAIRS) for key in keys.tolist()]
-                predicted = np.array([edges > non_edges for non_edges, edges in counts], dtype=np.int64)
-                correct[name] += int((predicted == labels).sum())
-                count[name] += len(labels)
-        accuracies = {}
-        for name in objectives:
-            fraction = correct[name] / count[name] if count[name] else float("nan")
-            accuracies[name] = fraction if name == MLM else max(0.5, fraction)
-        return accuracies
+def _truths(samples: Iterable[Sample]) -> dict[str, np.ndarray]:
+    """By objective ``(2, P)``: the property of each prediction (0 for tokens), and the true token or label."""
+    truths: dict[str, list[np.ndarray]] = defaultdict(list)
+    for sample in samples:
+        truths[MLM].append(np.stack([np.zeros_like(sample.targets), sample.targets]))
+        for name in sample.pairs:
+            truths[name].append(np.stack(keys_of(sample, name)))
+    return {name: np.concatenate(tables, axis=1) for name, tables in truths.items()}
 
 
 def keys_of(sample: Sample, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -154,12 +145,12 @@ def objectives_table(data: PretrainingDataModule, system: PretrainingSystem) -> 
         train = np.random.default_rng(0).choice(train, MAX_COUNTED, replace=False)
     # Samples as an evaluation draws them.
     counted, tested = ((data.dataset.sample(int(row)) for row in rows) for rows in (train, data.rows["test"]))
-    base_rates = BaseRates(counted).accuracies(tested, system.weights)
+    rates = base_rates(counted, tested, system.weights)
     rows = []
     for name, weight in system.weights.items():
         measured = system.tested[name]
         row = {"objective": name, "weight": weight, "loss": measured["loss"], "accuracy": measured["accuracy"]}
-        rows.append(row | {"base_rate": base_rates[name], "predictions": int(measured["count"])})
+        rows.append(row | {"base_rate": rates[name], "predictions": int(measured["count"])})
     return pd.DataFrame(rows)
 
 
@@ -223,9 +214,7 @@ class PretrainingTask:
         silence_library_logs()
         set_matmul_precision(cfg.matmul_precision)
         logged = [f"{name}_{metric}" for name in self.weights for metric in ("loss", "accuracy")]
-        names = [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)]
-        if cfg.monitor not in names and not may_be_own(cfg):
-            raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
+        check_logged(cfg, [f"val/{name}" for name in ("loss", "mean_accuracy", *logged)])
         callbacks = training_callbacks(cfg, folder, console, COMPARED)
         seed_everything(cfg.seed, verbose=False)
         encoder = instantiate(cfg.encoder)

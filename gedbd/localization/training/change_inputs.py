@@ -14,15 +14,12 @@ from gedbd.encoders.backbone import max_positions
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.localization.code_encoder.code_encoder import UntrainedEncoder, load_code_encoder
 from gedbd.localization.code_encoder.code_inputs import (
-    BLOCKS,
-    CodeEdges,
     CodeInput,
     InputLimits,
     InputParts,
     add_code_tokens,
     check_length,
     make_input,
-    tokenize,
 )
 from gedbd.localization.flow_graph.node_types import FlowGraph, GraphRules
 from gedbd.localization.flow_graph.parse import fragment_graph
@@ -49,11 +46,9 @@ class Side(NamedTuple):
 
     def input(self, comment: str, code: str, graph: FlowGraph | None = None) -> CodeInput:
         """The input of a comment and of code with its flow graph, each of which may be empty."""
-        comment = comment[: CHARACTERS_PER_TOKEN * self.limits.comment_tokens]
-        if self.parts is None:
-            return plain_input(self.tokenizer, self.prefix + comment, code, self.limits)
+        comment = self.prefix + comment[: CHARACTERS_PER_TOKEN * self.limits.comment_tokens]
         # Without a graph, types and roles would be the same tokens in every input.
-        parts = TEXT_ALONE if graph is None else self.parts
+        parts = TEXT_ALONE if self.parts is not None and graph is None else self.parts
         return make_input(self.tokenizer, code, comment, graph, self.limits, parts)
 
 
@@ -93,21 +88,6 @@ def text_side(encoder: LoadedEncoder, limits: InputLimits) -> Side:
             f" {longest} tokens, but the encoder has {positions} positions: lower them"
         )
     return Side(backbone, encoder.tokenizer, limits, None, encoder.prefix)
-
-
-def plain_input(tokenizer: PreTrainedTokenizerBase, comment: str, code: str, limits: InputLimits) -> CodeInput:
-    """The input ``[CLS] comment code [SEP]``, without a graph."""
-    comment_ids, _ = tokenize(tokenizer, comment)
-    code_ids, _ = tokenize(tokenizer, code)
-    kept_comment = comment_ids[: limits.comment_tokens]
-    kept_code = code_ids[: limits.code_tokens]
-    ids = [int(tokenizer.cls_token_id), *kept_comment, *kept_code, int(tokenizer.sep_token_id)]
-    blocks = np.zeros((len(BLOCKS), 2), dtype=np.int32)
-    blocks[BLOCKS.index("comment")] = 1, len(kept_comment)
-    blocks[BLOCKS.index("code")] = 1 + len(kept_comment), len(kept_code)
-    num_cut = (len(comment_ids) - len(kept_comment), len(code_ids) - len(kept_code), 0)
-    edges = CodeEdges(*(np.zeros((2, 0), dtype=np.int32) for _ in CodeEdges._fields))
-    return CodeInput(np.array(ids, dtype=np.int32), blocks, edges, int(tokenizer.pad_token_id), num_cut)
 
 
 def report_or_change(

@@ -263,22 +263,6 @@ class UnseenScores(Scorer):
         return scores
 
 
-class OtherTexts(Scorer):
-    """A scorer whose queries are replaced by the reports of another corpus, row by row."""
-
-    def __init__(self, scorer: Scorer, corpus: ChangeCorpus) -> None:
-        self.scorer = scorer
-        self.queries = reports_of(corpus).reports
-
-    def fit(self, inputs: ScorerInputs) -> None:
-        """Fits the scorer."""
-        self.scorer.fit(replace(inputs, queries=self.queries))
-
-    def scores(self, rows: np.ndarray) -> np.ndarray:
-        """``(B,) -> (B, N)``."""
-        return self.scorer.scores(rows)
-
-
 def with_other_texts(corpus: ChangeCorpus, seed: int = 0) -> ChangeCorpus:
     """A corpus in which each report has title and description of another random one; dates and links stay."""
     reports = reports_of(corpus)
@@ -321,7 +305,6 @@ def _method(
         # Seeds of different trainings do not overlap.
         options = replace(ranker, seed=ranker.seed + seed * ranker.num_seeds)
         parts = hunks if level.granularity == "hunk" else None
-        scorer = ChangeRankerScorer(replay, level.granularity, options, extra, parts, training)
-        return OtherTexts(scorer, replay.corpus) if ranker.shuffled else scorer
+        return ChangeRankerScorer(replay, level.granularity, options, extra, parts, training)
 
     return RankingMethod(make, ranker.kind == "boosted")

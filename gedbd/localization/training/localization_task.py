@@ -12,7 +12,7 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.corpora.corpus import GRANULARITIES, ChangeCorpus, Granularity
-from gedbd.experiments.callbacks import may_be_own, value_of_best
+from gedbd.experiments.callbacks import check_logged, value_of_best
 from gedbd.experiments.corpus_reading import read_changes
 from gedbd.experiments.distributed import is_first
 from gedbd.experiments.loggers import open_loggers
@@ -101,8 +101,7 @@ class LocalizationTask:
         if self.model is not None:
             set_matmul_precision(cfg.matmul_precision)
             names = ["val/mrr", "val/loss", *(f"val/{level}_loss" for level in self.model.settings.weights)]
-            if cfg.monitor not in names and not may_be_own(cfg):
-                raise ValueError(f"monitor={cfg.monitor} is not logged: choose one of {', '.join(names)}")
+            check_logged(cfg, names)
         corpus = read_changes(cfg.dataset)
         halves = find_halves(corpus)
         levels = tuple(make_level(corpus, halves, granularity) for granularity in self.granularities)

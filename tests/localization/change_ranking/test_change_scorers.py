@@ -63,9 +63,8 @@ def fitted(scorer, documents, reports):
 
 SCORERS = {
     **{f"bm25_{field}": lambda field=field: CodeBm25(field) for field in ("diff", "message", "paths", "all")},
-    **{f"names_{names}": lambda names=names: FileNames(names) for names in ("compound", "any", "parts")},
     **{f"trace_{hit}": lambda hit=hit: StackTraceHits(hit) for hit in ("file", "method")},
-    **{"structured": StructuredBm25, "recency": FileRecency, "num_files": NumFilesScorer},
+    **{"names": FileNames, "structured": StructuredBm25, "recency": FileRecency, "num_files": NumFilesScorer},
 }
 
 
@@ -112,10 +111,6 @@ def test_file_names_by_hand(tables, reports):
     # JspUtil is in 2 of the 3 earlier commits, HttpServer in 1.
     np.testing.assert_allclose(scorer.scores(np.array([0]))[0, :3], np.log([4 / 2.5, 4 / 1.5, 4 / 2.5]), rtol=1e-6)
     assert fitted(FileNames(), tables.commits.table, reports).scores(np.array([1]))[0, 3] == 0
-    counts = fitted(FileNames("any", idf=False), tables.commits.table, reports).scores(np.array([1]))[0, :5]
-    assert counts.tolist() == [1, 2, 1, 0, 1]  # "request" is the name of the file Request.java too
-    parts = fitted(FileNames("parts", idf=False), tables.files.table, reports).scores(np.array([0]))[0, :4]
-    assert parts.tolist() == [2, 2, 1, 2]
 
 
 def test_stack_traces_by_hand(tables, reports):

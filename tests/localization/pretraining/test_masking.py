@@ -42,7 +42,7 @@ from gedbd.localization.code_encoder.pretraining_data import (
     find_vocabulary,
     read_inputs,
 )
-from gedbd.localization.code_encoder.pretraining_task import BaseRates, keys_of, starting_point
+from gedbd.localization.code_encoder.pretraining_task import base_rates, keys_of, starting_point
 from gedbd.localization.readers.java_sources import read_java_sources
 
 
@@ -218,7 +218,7 @@ def predicted(targets, **pairs):
 def test_the_most_frequent_token_and_the_majority_by_type():
     train = [predicted([7, 7, 8], type=([(12, 17), (13, 17), (14, 18), (12, 18)], [1, 1, 1, 0]))]
     test = [predicted([7, 9], type=([(12, 17), (12, 18), (13, 19)], [1, 0, 0]))]
-    rates = BaseRates(train).accuracies(test, ["mlm", "type"])
+    rates = base_rates(train, test, ["mlm", "type"])
     # Type 17 is predicted as an edge, 18 is even and 19 unseen: no edges; all three are right.
     assert rates == {"mlm": 0.5, "type": 1.0}
 
