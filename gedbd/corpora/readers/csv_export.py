@@ -107,25 +107,11 @@ def build_from_table(
     links: str | None = None,
     **options: Unpack[ReportOptions],
 ) -> Corpus:
-    """The corpus of a table of text.
+    """The corpus of a table of text, indexed by the number of the row or record in ``file``.
 
-    Args:
-        title: Short name of the corpus.
-        table: Text, indexed by the number of the row or record in the file.
-        file: The file, for messages.
-        columns: See ``read_csv``.
-        warnings: Warnings about the table, which come first.
-        mutual: See ``build_corpus``.
-        further_links: Links that no cell of the table names: ``id``, ``duplicate_id``, ``source`` and ``made_at``.
-        written: Field to its place in a record; ``None`` for a table.
-        unread: What is not read of the records; ``None`` for a table.
-        date_format: See ``TableOptions``.
-        html: Likewise.
-        links: Likewise.
-        options: See ``ReportOptions``.
-
-    Raises:
-        ValueError: See ``read_csv``.
+    ``warnings`` are those about the table, which come first. ``further_links`` are links that no cell of the table
+    names: ``id``, ``duplicate_id``, ``source`` and ``made_at``. Of records, ``written`` is the place of each field, and
+    ``unread`` what is not read; both are ``None`` for a table. For the other arguments and errors see ``read_csv``.
     """
     reports = take_columns(table, columns, file)
     named = {field: names_of(column) for field, column in columns.items() if column}
