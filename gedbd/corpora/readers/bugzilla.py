@@ -94,7 +94,10 @@ def parse_bug(record: Record) -> Issue:
     """Parses one bug."""
     number = number_of(record, "id")
     title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")
-    described, comments = comments_of(record)
+    # The first comment is the description, unless the bug has a field for it.
+    bodies = [text(comment, "text") for comment in parts(record, "comments")]
+    described = text(record, "description") or "".join(bodies[:1])
+    comments = [Comment(body) for body in bodies[1:]]
     closed = any(says_duplicate(text(record, key)) for key in ("status", "resolution"))
     formal = [Link(number_of(record, "dupe_of"), "dupe_of")] if record.get("dupe_of") else []
     unnamed = closed and not formal
@@ -106,13 +109,6 @@ def parse_bug(record: Record) -> Issue:
     # A reopened bug keeps the date of its former resolution.
     is_open = "resolution" in record and not text(record, "resolution")
     return issue._replace(resolved_at=None) if is_open else issue
-
-
-def comments_of(record: Record) -> tuple[str, list[Comment]]:
-    """The description, and the comments that follow it."""
-    # The first comment is the description, unless the bug has a field for it.
-    bodies = [text(comment, "text") for comment in parts(record, "comments")]
-    return text(record, "description") or "".join(bodies[:1]), [Comment(body) for body in bodies[1:]]
 
 
 def counted_comments(comments: list[Comment], unnamed: bool) -> list[Comment]:

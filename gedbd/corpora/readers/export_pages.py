@@ -120,10 +120,16 @@ def read_records(page: ExportPage) -> Iterator[ExportRecord]:
     The rows of a table in which pandas flattened such a list are issues too, see ``nested``.
 
     Raises:
-        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds no issues.
+        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds no issues; or a table
+            is malformed, or not one of ``READ_AS_RECORDS``.
     """
     if kind_of(page.path) in TABLE_KINDS:
-        yield from read_flattened(page)
+        header, rows = table_rows(page.text.encode(), page.path)
+        tracker = recognise_table(header) or "csv"
+        if tracker not in READ_AS_RECORDS:
+            raise ValueError(f"{page.path}: this looks like a table, read by dataset={tracker}: set it")
+        for number, row in rows:
+            yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))
         return
     count = 0  # through all values of the page
     for value in read_values(page):
@@ -134,20 +140,6 @@ def read_records(page: ExportPage) -> Iterator[ExportRecord]:
                     f"{page.path}, record {count}: {str(record)[:40]!r} is not an issue; a JSON object is expected"
                 )
             yield ExportRecord(f"{page.path}, record {count}", record)
-
-
-def read_flattened(page: ExportPage) -> Iterator[ExportRecord]:
-    """Yields the rows of a table of ``READ_AS_RECORDS`` as records.
-
-    Raises:
-        ValueError: The table has another format, or is malformed.
-    """
-    header, rows = table_rows(page.text.encode(), page.path)
-    tracker = recognise_table(header) or "csv"
-    if tracker not in READ_AS_RECORDS:
-        raise ValueError(f"{page.path}: this looks like a table, read by dataset={tracker}: set it")
-    for number, row in rows:
-        yield ExportRecord(f"{page.path}, row {number}", nested(dict(zip(header, row, strict=True))))
 
 
 def nested(cells: Mapping[str, str]) -> Record:
@@ -269,7 +261,11 @@ def check_no_event(value: Record, path: Path) -> None:
         raise ValueError(
             f"{path}: this looks like a webhook event, not an export; its keys are {_keys_of(value)}: export the issues"
         )
-    message = error_message(value)
+    # GraphQL lists its errors as objects; other servers send texts, or "error": true beside a message.
+    messages = [value[key] for key in ERROR_KEYS if value.get(key) and value[key] is not True]
+    first = next(iter(messages), "")
+    first = first[0] if isinstance(first, list) else first
+    message = str(first.get("message", first) if isinstance(first, dict) else first)
     if message:
         raise ValueError(f"{path}: this is an error message of the server, {message[:120]!r}; export the issues again")
 
@@ -309,16 +305,6 @@ def rows_in(value: Record) -> list[Record]:
     if not all(str.isdecimal(number) for number in numbers) or any(set(column) != set(numbers) for column in columns):
         return []
     return [{name: column[number] for name, column in value.items()} for number in numbers]
-
-
-def error_message(value: Record) -> str:
-    """The error message in a response, empty if it holds none."""
-    # GraphQL lists its errors as objects; other servers send texts, or "error": true beside a message.
-    messages = [value[key] for key in ERROR_KEYS if value.get(key) and value[key] is not True]
-    if not messages:
-        return ""
-    first = messages[0][0] if isinstance(messages[0], list) else messages[0]
-    return str(first.get("message", first) if isinstance(first, dict) else first)
 
 
 def with_rest_names(value: Any) -> Any:
