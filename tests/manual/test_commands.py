@@ -63,7 +63,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
 
 def test_every_line_is_run_or_has_a_reason_why_not() -> None:
     left = [line for page in PAGES if page not in SCENARIOS for line in lines_of(page) if line not in REASONS]
-    assert left == [], "tests/helpers/scenarios.py says how a page runs, and what does not"
+    assert left == [], "tests/helpers/scenarios.yaml says how a page runs, and what does not"
 
 
 def test_the_lists_name_lines_that_the_manual_has() -> None:
