@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from refusals import mistakes
 from run_commands import commands_in
 
 from gedbd.io.command_output import json_output
@@ -100,22 +101,8 @@ def test_a_backtest_learns_from_the_verdicts_on_an_earlier_one(run_command, tmp_
 
 
 @pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], r"no reports given: set dataset.path=bugs.csv, or dataset=demo"),
-        (["dataset=demo", "split=group"], "a backtest replays reports in chronological order: set split=time"),
-        (["dataset=demo", "fill=numbers.md"], "^error: the file to fill has no <!-- backtest: demo -->"),
-        (["dataset=demo", "target_precision=1"], "target_precision=1 must be above 0 and below 1"),
-        (["dataset=demo", "target_precision=high"], "target_precision=high must be a number"),
-        (["dataset=demo", "fill=nowhere.md"], "fill=nowhere.md: no such file"),
-        (["dataset=demo", "verdicts=nowhere.csv"], "verdicts=nowhere.csv: no such file; give judgements.csv of an"),
-        (["dataset=demo", "run=nowhere"], "nowhere is not a run folder"),
-        (["dataset=csv", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
-        (["dataset=demo", "split.test_from=0.999"], "split test of demo has none of its"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("backtest"))
 def test_mistakes_are_told_in_one_line(run_command, tmp_path, options, message):
     (tmp_path / "numbers.md").write_text("no place")
     with pytest.raises(SystemExit, match=message):
-        run_command("backtest", *options, "encoder=tiny")
+        run_command("backtest", *options.split(), "encoder=tiny")

@@ -6,6 +6,7 @@ from functools import cache
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
+from refusals import mistakes
 from run_commands import commands_in
 
 from gedbd.configuration.command import CONF_DIR
@@ -106,27 +107,11 @@ def test_closure_sees_the_leak_of_shuffled_pairs(run, tmp_path):
     assert "no report of part test has an earlier duplicate, so nothing is ranked" in told
 
 
-MISTAKES = [
-    (["name=bm26"], "name=bm26 is not a baseline: choose one of constant, closure, tfidf"),
-    (["name=bm25", "cross=trained"], "name=bm25 does not use scores of cross: choose name=boosted, or leave cross out"),
-    (["name=bm25", "run=nowhere"], "nowhere is not a run folder"),
-    (["name=bm25", "dataset=eclipse_labels", "data_dir=nowhere"], "EclipsePlatform"),
-]
-FURTHER_MISTAKES = [
-    (["name=boosted", "cross=trained", "baselines.boosted.kind=default"], "kind=default of a ranker reads no scores"),
-    (["name=boosted", "cross=trained", "baselines.boosted.base=default"], "a base reads neither cross nor llm"),
-    (["name=bm25", "part=train"], "part=train is unknown: choose val or test"),
-    (["name=bm25", "split.test_from=0.999"], "split test of demo has none of its"),
-]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [*MISTAKES, *(pytest.param(*mistake, marks=pytest.mark.slow) for mistake in FURTHER_MISTAKES)],
-)
+@pytest.mark.quick_cases(4)
+@pytest.mark.parametrize(("options", "message"), mistakes("baseline"))
 def test_mistakes_are_told_in_one_line(run, options, message):
     with pytest.raises(SystemExit, match=message):
-        run("baseline", *options)
+        run("baseline", *options.split())
 
 
 @pytest.mark.slow

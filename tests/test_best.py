@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from omegaconf import OmegaConf
+from refusals import mistakes
 from rich.console import Console
 from run_commands import commands_in
 
@@ -218,18 +219,8 @@ def test_other_options_in_the_folder_of_a_finished_run_are_refused(home, finishe
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["+task.baselines.nosuch=before"], "^error: name=nosuch is not a baseline: choose one of constant, closure"),
-        (["task.baselines.fusion=later"], "^error: task.baselines.fusion=later is unknown: choose before or after"),
-        (["split=group"], "^error: a backtest replays reports in chronological order: set split=time"),
-        (["dataset=csv", "~dataset.path", "+dataset.path=???"], "^error: dataset.path= is required"),
-        (["ranking.ranker=false"], "^error: ranking.ranker=false: this task compares encoders by a ranker"),
-        (["protocol=test_pool"], "^error: name=fusion scores earlier reports only"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("best"))
 def test_mistakes_are_told_in_one_line_before_the_training(home, options, message):
     with pytest.raises(SystemExit, match=message):
-        home[1]("train", *BEST, *SMALL, *options, "hydra.run.dir=refused")
+        home[1]("train", *BEST, *SMALL, *options.split(), "hydra.run.dir=refused")
     assert not (home[0] / "refused").exists()

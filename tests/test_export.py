@@ -16,6 +16,7 @@ from hub_server import TOKEN, HubServer
 from huggingface_hub import ModelCard
 from hydra.utils import instantiate
 from local_server import running
+from refusals import mistakes
 from run_commands import commands_in
 
 from gedbd.corpora.corpus import TEST
@@ -131,24 +132,7 @@ def test_the_code_of_the_card_runs(request, monkeypatch, form):
 
 
 @pytest.mark.quick_cases(2)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["run=graph"], "out= is required, "),
-        (["run=graph", "out=graph"], "out=graph exists and is not an empty folder"),
-        (["run=graph", "out=new", "to=disk"], "to=disk is unknown: choose folder, hub, pairs, beir"),
-        (["run=graph", "to=beir", "out=new", "queries=later"], "queries=later: run=graph has the protocols earlier"),
-        (["run=graph", "to=pairs", "out=new", "queries=earlier"], "queries=earlier is used only with to=beir"),
-        (["run=unscored", "to=pairs", "out=new"], "run=unscored has scored no pairs: finish it, or give a run of"),
-        (["run=changed", "to=pairs", "out=new"], "the corpus small has changed since the run was trained"),
-        (["run=other_pairs", "to=pairs", "out=new"], "run=other_pairs: other pairs are drawn now than the run has"),
-        (["run=graph", "to=hub"], "repo= is required with to=hub, for example: repo=OWNER/NAME"),
-        (["run=graph", "out=new", "repo=ann/new"], "repo=ann/new is used only with to=hub: add to=hub"),
-        (["run=graph", "out=new", "format=gguf"], "format=gguf is unknown: choose sentence_transformers or onnx"),
-        (["run=graph", "out=new", "checkpoint=first"], "there is no first.ckpt in its checkpoints"),
-        (["run=unfinished", "out=new"], "run=unfinished is unfinished: resume it with ckpt_path="),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("export"))
 def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     folder, command = home
     for name in ("unfinished", "changed", "unscored", "other_pairs"):
@@ -159,7 +143,7 @@ def test_mistakes_are_told_in_one_line(home, graph_run, options, message):
     predictions.assign(id_1=predictions["id_2"]).to_parquet(folder / "other_pairs" / "predictions.parquet")
     (folder / "changed" / "versions.json").write_text(f'{{"schema": {SCHEMA}, "corpus": "another"}}')
     with pytest.raises(SystemExit, match=message):
-        command("export", *options)
+        command("export", *options.split())
     assert not (folder / "new").exists()
 
 

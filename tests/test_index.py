@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import mistakes
 from run_commands import commands_in
 
 import gedbd
@@ -198,30 +199,7 @@ def test_without_a_backtest_the_default_model_searches_and_suggests_nothing(run)
 
 
 @pytest.mark.quick_cases(2)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["out=new"], "dataset.path=bugs.csv for the default ranker, or run= to a folder"),
-        (["run=tested"], "out= is required, "),
-        (["run=nowhere", "out=new"], "nowhere: no such folder; give a folder written by gedbd backtest"),
-        (["run=cache", "out=new"], "cache is not a finished backtest: it has no matching.json; run gedbd backtest"),
-        (
-            ["run=.", "out=new"],
-            r"^error: \. is not a finished .*; give a backtest below it; the newest of \d+ is run=\w+$",
-        ),
-        (["run=older", "out=new"], "^error: older was written by an older version of gedbd: run gedbd backtest again"),
-        (["run=gone", "out=new"], "nowhere is not a run folder"),
-        (["run=tested", "out=file.txt"], "out=file.txt is a file: give a new or existing folder"),
-        (["run=tested", "out=strange"], "index.sqlite is not an index .file is not a database."),
-        (["run=tested", "out=new", "dataset.path=nowhere.csv"], "nowhere.csv: no such file"),
-        (["run=tested", "out=new", "encoder.max_tokens=20"], "^error: encoder.max_tokens=20: run= already sets the"),
-        (["run=tested", "out=new", "text=fields"], "^error: text=fields: run= already sets the encoder and text"),
-        (
-            ["dataset=demo", "out=kept", "encoder=untrained"],
-            "^error: encoder=untrained has neither weights",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("index"))
 def test_mistakes_are_told_in_one_line(run, options, message):
     Path("file.txt").touch()
     Path("strange").mkdir(exist_ok=True)
@@ -232,7 +210,7 @@ def test_mistakes_are_told_in_one_line(run, options, message):
     config = Path("gone/config.yaml")
     config.write_text(config.read_text().replace("run: null", "run: nowhere"))
     with pytest.raises(SystemExit, match=message):
-        run("index", *options)
+        run("index", *options.split())
     assert not (Path("new") / FILE).exists()
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from omegaconf import DictConfig
+from refusals import mistakes
 
 pytestmark = pytest.mark.integration
 
@@ -127,27 +128,7 @@ def test_callbacks_are_chosen_by_name_and_added(options: Any, own: Path) -> None
         options("callbacks=nix")
 
 
-REFUSALS = {
-    "+trainer.callbacks=[{_target_: own_callbacks.Noted}]": r"trainer\.callbacks= cannot be set: choose call",
-    "+trainer.logger={_target_: x}": r"trainer\.logger= cannot be set: choose logger=\[wandb,tensorboard\]",
-    "+trainer.num_sanity_val_steps=2": r"trainer\.num_sanity_val_steps= cannot be set: the threshold",
-    "+trainer.fast_dev_run=true": r"trainer\.fast_dev_run= cannot be set: .*; choose debug=fdr$",
-    "+trainer.overfit_batches=1": r"trainer\.overfit_batches= cannot be set: .*; choose debug=overfit$",
-    "+trainer.limit_test_batches=0.5": r"trainer\.limit_test_batches=0\.5 cannot be set: evaluation needs",
-    "trainer.profiler=simple": r"trainer\.profiler= is an argument .*: write \+trainer\.profiler=simple$",
-    "trainer.max_step=3": r"unknown option trainer\.max_step: did you mean \+trainer\.max_steps\?",
-    "trainer.quux=3": r"unknown option trainer\.quux: --help lists the options \(to add an argument of Lightning's",
-    "+trainer.limit_val_batches=0": r"trainer\.limit_val_batches=0: a run trains, validates and tests",
-    "+trainer.check_val_every_n_epoch=2": r"trainer\.check_val_every_n_epoch=2: no epoch of 1 is validated",
-    "+callbacks.x=3": r"callbacks\.x=3 is no callback: give it as \{_target_: package\.Class\}",
-    "+callbacks.x._target_=own_callbacks.Missing": r"callbacks\.x\._target_=own_callbacks\.Missing: own_c",
-    "+logger.a.x=1": r"logger\.a=\{'x': 1\} is no logger: give it as",
-    "logger=tensorboard": r"logger=tensorboard needs tensorboardX: pip install 'gedbd\[tensorboard\]'",
-    "logger=[csv,mlflow]": r"logger=mlflow needs mlflow: pip install 'gedbd\[mlflow\]'",
-}
-
-
-@pytest.mark.parametrize(("word", "message"), REFUSALS.items())
+@pytest.mark.parametrize(("word", "message"), mistakes("trainer"))
 def test_what_cannot_be_used_is_refused_in_one_line(
     type_in: Any, monkeypatch: pytest.MonkeyPatch, word: str, message: str
 ) -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from refusals import mistakes
 from run_commands import commands_in
 from small_repository import NAMES, make_repository, write_reports
 
@@ -115,19 +116,7 @@ def test_a_history_with_its_reports_needs_no_repo(run):
 
 
 @pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("dataset=csv", "no reports given: set repo=. dataset=csv dataset.path=issues.csv"),
-        ("dataset.path=issues.csv", "reports without a repository: add repo=. or repo=PATH"),
-        ("dataset=git dataset.path=repo", "there are no reports with inducing commits"),
-        ("repo=repo dataset.path=issues.csv fixes=new.csv", "none of the 27 reports has an inducing commit before it"),
-        (
-            "repo=repo dataset=csv dataset.path=issues.csv dataset.columns.created_at=null",
-            "reports without a date cannot be",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("locate-backtest"))
 def test_a_mistake_gives_one_line(run, place, options, message):
     (place / "new.csv").write_text(f"bug_id,path\n1,src/{NAMES[5]}Reader.java\n")  # which is added later
     with pytest.raises(SystemExit, match=f"^error: .*{re.escape(message)}") as stopped:

@@ -2,12 +2,14 @@
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from refusals import mistakes
 from run_commands import commands_in
 
 from gedbd.configuration.errors import CommandError
@@ -246,31 +248,16 @@ def test_a_stored_report_is_found_by_its_id_and_left_out_of_its_matches(answers,
     assert search("id=2395").startswith(found["query"]["title"])
 
 
+LONG = ("index=stored " + "x" * 1001, "the title has 1,001 characters, more than 1,000: shorten it")
+
+
 @pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["crash"], "index= is required, "),
-        (["index=stored"], "give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=-"),
-        (
-            ["index=nowhere", "crash"],
-            "nowhere: no index.sqlite there; build an index with gedbd index dataset.path=bugs.csv out=nowhere",
-        ),
-        (["index=cut", "crash"], "index.sqlite is empty because building it was interrupted: build it again"),
-        (["index=stored", "crash", "top_k=51"], "top_k=51 must be "),
-        (["index=stored", "crash", "created_from=yesterday"], "created_from=yesterday is not a date: write 2024-01-31"),
-        (["index=stored", "id=99999"], "report '99999' is not in the index: check the id, or search by a text"),
-        (["index=stored", "id=2395", "crash"], "id= searches for a stored report: leave the text"),
-        (["index=stored", "  "], "the report has neither a title nor a description"),
-        (["index=stored", "file=nowhere.txt"], "file=nowhere.txt: no such file"),
-        (["index=stored", "x" * 1001], "the title has 1,001 characters, more than 1,000: shorten it"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [*mistakes("search"), LONG])
 def test_mistakes_are_told_in_one_line(run, options, message):
     Path("cut").mkdir(exist_ok=True)
     Path("cut/index.sqlite").touch()
     with pytest.raises(SystemExit, match=message):
-        run("search", *options)
+        run("search", *shlex.split(options))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import mistakes
 
 import gedbd.commands.serve
 from gedbd.commands.serve import LOCK_FILE
@@ -41,25 +42,10 @@ def serve(tmp_path, monkeypatch):
 
 
 @pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["host=0.0.0.0"], "host=0.0.0.0 can be reached from other machines: set GEDBD_TOKEN"),
-        (["host=0.0.0.0", "allow_open=true"], "host=0.0.0.0 can be reached .* proxy=true"),
-        (["port=70000"], "port=70000 must be"),
-        (["connections.max_connections=0"], "connections.max_connections=0 must be 1 or more"),
-        (["event=nowhere.json", "webhook.repository=ann/mail"], "nowhere.json is not an event"),
-        (["event=nowhere.json"], "webhook.repository=None must be owner/name"),
-        (
-            ["event=x.json", "webhook.repository=ann/mail", "webhook.target_precision=0.95"],
-            "webhook.target_precision=0.95: the backtest of this index measured only the targets 0.5, 0.7, 0.8, 0.9;"
-            " run gedbd backtest target_precision=0.95 and build the index with its folder",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), mistakes("serve"))
 def test_what_makes_no_sense_is_refused(serve, options, message):
     with pytest.raises(SystemExit, match=f"^error: {message}"):
-        serve(*options)
+        serve(*options.split())
 
 
 def test_a_port_in_use_is_refused(serve):

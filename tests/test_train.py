@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from omegaconf import OmegaConf
+from refusals import mistakes
 from run_commands import commands_in
 
 pytestmark = pytest.mark.integration
@@ -197,25 +198,11 @@ def test_evaluate_refuses(run_command, first_epoch):
             run_command("evaluate", *options)
 
 
-MISTAKES = [
-    (["split.val_from=0.9"], "leaves a split empty"),
-    (["monitor=val/auc"], "monitor=val/auc is not logged: choose one of val/loss, val/precision"),
-    (["graph.pca_dim=0"], "graph.pca_dim=0 must lie between 1 and"),
-    (["dataset=eclipse", "data_dir=nowhere"], "gedbd download dataset=eclipse data_dir=nowhere"),
-    (["monitor=val/rr@10", "split=pair"], "monitor=val/rr@10 is not logged"),
-    (["labels.fraction=0.5", "split=pair"], "labels.fraction=0.5 needs reports outside training"),
-    (["matmul_precision=low"], "matmul_precision=low is unknown: choose highest, high, medium"),
-    (["trainer=fsdp", "compile=true"], "compile=true does not work with trainer=fsdp: set compile=false, or use"),
-    (["pairs=grouped", "split=pair"], "pairs read whole duplicate groups, test pairs too: do not use split=pair"),
-    (["ranking.protocols=[pool]"], "Cannot merge DictConfig with ListConfig"),
-]
-
-
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(("options", "message"), MISTAKES)
+@pytest.mark.parametrize(("options", "message"), mistakes("train"))
 def test_mistakes_are_told_in_one_line(train, options, message):
     with pytest.raises(SystemExit, match=message):
-        train("trainer=smoke", *options)
+        train("trainer=smoke", *options.split())
 
 
 @pytest.mark.slow

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from refusals import mistakes
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.experiments.resuming import (
-    check_resumable,
-    continuation_message,
-    resumed_options,
-)
+from gedbd.experiments.resuming import check_resumable, continuation_message, resumed_options
 from gedbd.experiments.run_folder import SCHEMA, VERSIONS, read_saved, saved_options
 
 
@@ -83,21 +80,7 @@ def test_what_may_differ_is_taken_from_the_command_line(resume):
 
 
 @pytest.mark.quick_cases(3)
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("encoder.dim=16", "its run had encoder.name=tiny, this one has minilm: give ckpt_path= alone"),
-        ("loss.margin=0.1", "its run had loss.margin=0.0, this one has 0.1"),
-        ("seed=5", "its run had seed=4, this one has 5"),
-        ("data_dir=new", "its run had data_dir=.*data, this one has .*new"),
-        ("dataset.name=other", "its run had dataset.name=demo, this one has other"),
-        ("encoder=minilm", "its run had encoder.name=tiny, this one has minilm"),
-        ("pairs=sampled", "its run had .*PKBatches|its run had pairs"),
-        ("protocol=test_pool", "its run had"),
-        ("+encoder@graph.titles=tiny", "its run had graph.titles=null, this one has"),
-        ("experiment=demo", "its run had"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), mistakes("resumed"))
 def test_an_option_that_must_not_differ_is_refused_with_both_values(resume, given, message):
     with pytest.raises(ValueError, match=message):
         resume(FIRST, [given])

@@ -1,5 +1,6 @@
-"""What attacks on files share: refusals in one line, calls of commands, damaged files, small disks."""
+"""Refusals in one line, those of tests/mistakes.csv too, calls of commands, damaged files, small disks."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -9,6 +10,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+
+def mistakes(tests: str) -> list[list[str]]:
+    """Options and the message, literal or a pattern, that they end with: the rows of mistakes.csv for some tests."""
+    with (Path(__file__).parents[1] / "mistakes.csv").open(encoding="utf-8", newline="") as file:
+        return [words for group, *words in csv.reader(file) if group == tests]
 
 
 @contextmanager
