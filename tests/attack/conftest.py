@@ -5,18 +5,8 @@ from local_server import FixedServer, running
 from served import client_of, hook, hook_of, hub, index, listening, send, stored_folder, stored_index
 from small_tracker import reader
 
-__all__ = [
-    "client_of",
-    "hook",
-    "hook_of",
-    "hub",
-    "index",
-    "listening",
-    "reader",
-    "send",
-    "stored_folder",
-    "stored_index",
-]
+__all__ = ["client_of", "hook", "hook_of", "hub", "index", "listening", "reader", "send", "stored_folder"]
+__all__ += ["stored_index"]
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ from torch import nn
 
 from gedbd.configuration.command import Terminated
 from gedbd.encoders.encoder_weights import load_state, read_state
-from gedbd.experiments.resuming import (
-    TRAINING_STATE,
-    WholeCheckpointIO,
-    check_continues,
-    readable_checkpoint,
-)
+from gedbd.experiments.resuming import TRAINING_STATE, WholeCheckpointIO, check_continues, readable_checkpoint
 from gedbd.experiments.run_folder import find_run
 from gedbd.io.checksums import CHECKSUMS, check_whole, note_checksums
 from gedbd.io.files import replacing

@@ -7,18 +7,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
+from gedbd.configuration import command_words
 from gedbd.configuration.command import options_for_hydra
-from gedbd.configuration.command_words import (
-    check_config_flags,
-    flags_first,
-    gnu_options,
-    literal_paths,
-    literal_text,
-    parsed_flags,
-    positional_list,
-    positional_options,
-    with_latest_run,
-)
 from gedbd.experiments.run_folder import MATCHING, PREDICTIONS
 from gedbd.io.files import CONF_DIR
 from gedbd.localization.locating.tracker_ranker import RANKER
@@ -38,7 +28,7 @@ NAMES = {"index", "json", "top_k", "dataset", "run", "query"}
     ],
 )
 def test_flags_that_name_options_are_options(words, expected):
-    assert gnu_options(words.split(), NAMES) == expected.split()
+    assert command_words.gnu_options(words.split(), NAMES) == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -50,12 +40,12 @@ def test_flags_that_name_options_are_options(words, expected):
 )
 def test_an_option_without_a_value_shows_the_right_form(words, message):
     with pytest.raises(ValueError, match=message):
-        gnu_options(words.split(), NAMES)
+        command_words.gnu_options(words.split(), NAMES)
 
 
 def test_text_with_hyphens_stays_text():
     words = ["--index=i", "--json", "--", "app", "--index=x", "--version"]
-    as_text = partial(literal_text, option="query", names=NAMES)
+    as_text = partial(command_words.literal_text, option="query", names=NAMES)
     expected = ["index=i", "json=true", "query='app --index=x --version'"]
     assert options_for_hydra("search", words, as_text) == expected
     with pytest.raises(ValueError, match="could be a flag or part of the text"):
@@ -64,7 +54,7 @@ def test_text_with_hyphens_stays_text():
 
 def test_flags_come_first_and_own_folders_last(tmp_path):
     words = ["a b", "--config-dir", str(tmp_path), "--run=c", "-m"]
-    as_sides = partial(positional_options, options=("run", "against"))
+    as_sides = partial(command_words.positional_options, options=("run", "against"))
     with pytest.raises(ValueError, match="is one too many: give a value for each of run= and against="):
         options_for_hydra("compare", words, as_sides)
     words[1:3] = [f"--config-dir={tmp_path}"]
@@ -74,55 +64,41 @@ def test_flags_come_first_and_own_folders_last(tmp_path):
 
 def test_existing_paths_are_read_as_they_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = [
-        "a b",
-        "seed=1,lr=0.1",
-        "it's",
-        'q"q',
-        "[a]",
-        "{}",
-        "50%",
-        "a#b",
-        "für",
-        "new\nline",
-        "tail\\",
-        "123",
-        "null",
-        "-x",
-    ]
+    names = ["a b", "seed=1,lr=0.1", "it's", 'q"q', "[a]", "{}", "50%", "a#b", "für", "new\nline", "tail\\", "123"]
+    names += ["null", "-x"]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
         for name in names:
             Path(name).mkdir()
-            words = literal_paths([f"dataset.path={name}", "seed=123", f"data_dir=no/{name[:1]}"])
+            words = command_words.literal_paths([f"dataset.path={name}", "seed=123", f"data_dir=no/{name[:1]}"])
             assert compose("describe", ["dataset=auto", *words[:1]]).dataset.path == name
             assert words[1:] == ["seed=123", f"data_dir=no/{name[:1]}"]  # no path, and one that does not exist
-    assert positional_list(["seed=1,lr=0.1", "out=x"], "paths") == ["out=x", "paths=['seed=1,lr=0.1']"]
-    as_text = partial(literal_text, option="query", names=NAMES)
+    assert command_words.positional_list(["seed=1,lr=0.1", "out=x"], "paths") == ["out=x", "paths=['seed=1,lr=0.1']"]
+    as_text = partial(command_words.literal_text, option="query", names=NAMES)
     assert options_for_hydra("search", ["index=a b", "crash"], as_text) == ["index=a b", "query='crash'"]
     Path("${seed}").mkdir()
     with pytest.raises(ValueError, match=r"^index=\$\{seed\}: options cannot hold a path with \$\{ in it: rename it$"):
-        literal_paths(["index=${seed}"])
+        command_words.literal_paths(["index=${seed}"])
 
 
 def test_a_configuration_that_does_not_exist_is_told(tmp_path):
     (tmp_path / "train.yaml").touch()
     for known in (["--config-name", "train"], ["-cn=train.yaml"], ["-cp", str(tmp_path), "-cn", "train"], ["seed=1"]):
-        check_config_flags(parsed_flags(known), tmp_path)
+        command_words.check_config_flags(command_words.parsed_flags(known), tmp_path)
     for unknown, missing in (
         (["--config-name", "foo"], tmp_path / "foo.yaml"),
         (["-cp", "nowhere", "-cn", "train"], "nowhere/train.yaml"),
         (["--config-path=nowhere", "seed=1"], "nowhere"),
     ):
         with pytest.raises(ValueError, match=f"^{missing} does not exist: leave --config-name and --config-path out; "):
-            check_config_flags(parsed_flags(unknown), tmp_path)
+            command_words.check_config_flags(command_words.parsed_flags(unknown), tmp_path)
 
 
 def test_flags_of_hydra_are_left_to_it_and_others_are_refused():
     words = ["-m", "a=1", "--multirun", "--multi", "-cjob", "--cfg=all", "-cd=my", "--hydra-help", "a=--b"]
-    assert flags_first(words) == [*words[:1], *words[2:-1], "a=1", "a=--b"]
+    assert command_words.flags_first(words) == [*words[:1], *words[2:-1], "a=1", "a=--b"]
     for word in ("-x", "--index", "--index=x", "-1", "--", "--experimental-rerun=job.pickle"):
         with pytest.raises(ValueError, match=f"^unknown flag {word.partition('=job')[0]}: "):
-            parsed_flags([word])
+            command_words.parsed_flags([word])
     for words, message in (
         (["--cfg", "foo"], "^--cfg/-c: invalid choice: 'foo'"),
         (["--run=x"], "^--run/-r: ignored explicit argument 'x'$"),
@@ -130,7 +106,7 @@ def test_flags_of_hydra_are_left_to_it_and_others_are_refused():
         (["--resolve"], "^--resolve is for the options that --cfg prints: add --cfg job$"),
     ):
         with pytest.raises(ValueError, match=message):
-            parsed_flags(words)
+            command_words.parsed_flags(words)
 
 
 @pytest.fixture
@@ -166,6 +142,6 @@ def runs(tmp_path, monkeypatch):
     ],
 )
 def test_the_latest_run_is_the_newest_finished_one_that_the_command_takes(command, folder, capsys):
-    assert with_latest_run(command, ["out=x", "run=latest"]) == ["out=x", f"run=outputs/demo/{folder}"]
+    assert command_words.with_latest_run(command, ["out=x", "run=latest"]) == ["out=x", f"run=outputs/demo/{folder}"]
     assert capsys.readouterr() == ("", f"run=latest: run=outputs/demo/{folder}\n")
-    assert with_latest_run(command, ["run=./latest"]) == ["run=./latest"]
+    assert command_words.with_latest_run(command, ["run=./latest"]) == ["run=./latest"]

@@ -55,9 +55,8 @@ def test_each_image_is_asked_about_in_a_request_of_its_own(server):
     assert found == [Caption(f"an image {width} pixels wide") for width in (5, 6, 7)]
     assert len(server.requests) == 3
     request = server.requests[0]
-    assert request["path"] == "/v1/chat/completions"
-    fields = {name: request[name] for name in ("model", "max_tokens", "temperature", "seed", "top_p")}
-    assert fields == {"model": "small", "max_tokens": 16, "temperature": 0.0, "seed": 0, "top_p": 1}
+    fields = {"path": "/v1/chat/completions", "model": "small", "max_tokens": 16, "temperature": 0.0, "seed": 0}
+    assert request.items() >= (fields | {"top_p": 1}).items()
     assert request["messages"][0]["content"][0] == {"type": "text", "text": "What is wrong?"}
     assert all(headers["authorization"] == f"Bearer {KEY}" for headers in server.headers)
     captioner(max_tokens=None, temperature=None, seed=None).describe(pictures(5))

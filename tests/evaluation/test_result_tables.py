@@ -5,12 +5,7 @@ import pandas as pd
 import pytest
 from small_reports import PrecomputedScores
 
-from gedbd.evaluation.display_names import (
-    ALWAYS_DUPLICATE,
-    FROZEN,
-    TEXT,
-    TEXT_GRAPH,
-)
+from gedbd.evaluation.display_names import ALWAYS_DUPLICATE, FROZEN, TEXT, TEXT_GRAPH
 from gedbd.evaluation.pairwise import METRICS
 from gedbd.evaluation.result_tables import (
     WITH_GRAPH,

@@ -41,15 +41,9 @@ NEWEST = "this tracker's newest reports"
     ("result", "parts"),
     [
         (MEASURED, (f"Of 30 such suggestions on {PERIOD}, 22 (73%, 95% interval 56% to 89%) were right.",)),
-        (
-            TargetResult(0.5, 0.413, "met", 1, 1, 1.0, 0.025, 1.0),
-            (f"Of 1 such suggestions on {NEWEST}, 1", "was"),
-        ),
+        (TargetResult(0.5, 0.413, "met", 1, 1, 1.0, 0.025, 1.0), (f"Of 1 such suggestions on {NEWEST}, 1", "was")),
         (replace(MEASURED, list_length=3, first=None), ("Of 30 such lists of 3", "named a duplicate")),
-        (
-            replace(MEASURED, target_precision=0.8, status="missed"),
-            ("missed the target", "80%"),
-        ),
+        (replace(MEASURED, target_precision=0.8, status="missed"), ("missed the target", "80%")),
         (TargetResult(0.9, 0.8, "inconclusive"), ("could not show whether 90%", "There were no such suggestions")),
         (TargetResult(0.9, None, "no threshold"), ("Nothing is suggested", "found no threshold at which 90%")),
     ],

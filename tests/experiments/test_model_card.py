@@ -107,13 +107,7 @@ def test_data_text_and_versions(card):
 
 def test_what_a_run_has_otherwise_is_told(card, folder):
     plain = card()
-    for words in (
-        "within the 90 days",
-        "A share of 0.1 of",
-        "last checkpoint",
-        "THIS SPLIT LEAKS",
-        "test-pool",
-    ):
+    for words in ("within the 90 days", "A share of 0.1 of", "last checkpoint", "THIS SPLIT LEAKS", "test-pool"):
         assert words.lower() not in plain.lower()
     other = {"ranking": {"window_days": 90}, "labels": {"fraction": 0.1}, "encoder": {"model": "./mine"}}
     OmegaConf.save(OmegaConf.merge(OmegaConf.load(folder / "config.yaml"), other), folder / "config.yaml")

@@ -5,15 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    RobertaTokenizer,
-)
 
 from gedbd.encoders.pretrained import tiny_tokenizer
 
@@ -23,20 +16,20 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 WORDS = ["crash", "on", "start", "of", "the", "editor", "query", "clustering", ":"]
 
 
-def byte_level() -> PreTrainedTokenizerBase:
+def byte_level() -> transformers.PreTrainedTokenizerBase:
     """Of bytes, as RoBERTa's, ModernBERT's and MPNet's first step; a space belongs to the word behind it."""
     words = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    return RobertaTokenizer(vocab={word: number for number, word in enumerate(words)}, merges=[])
+    return transformers.RobertaTokenizer(vocab={word: number for number, word in enumerate(words)}, merges=[])
 
 
-def unigram() -> PreTrainedTokenizerBase:
+def unigram() -> transformers.PreTrainedTokenizerBase:
     """A sentencepiece model, as multilingual E5 has: words begin with a mark for the space before them."""
     pieces = [(word, 0.0) for word in SPECIAL] + [(f"▁{word}", -1.0) for word in WORDS] + [(":", -1.0), ("▁", -2.0)]
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
     names = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
 # Further sizes. Those with positions of their own for padding have two more of them.
@@ -58,13 +51,13 @@ BYTES = ("modernbert", "mpnet", "roberta")
 
 def random_model(
     architecture: str, num_tokens: int, positions: int = POSITIONS, dropout: float = 0.1, layers: int = 2, **more: Any
-) -> PreTrainedModel:
+) -> transformers.PreTrainedModel:
     """A model, always the same, for texts of up to ``positions`` tokens."""
     names = ("dropout", "attention_dropout")
     if architecture != "distilbert":
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     sizes = {"intermediate_size": 2 * HIDDEN} | dict.fromkeys(names, dropout) | ARCHITECTURES[architecture] | more
-    config = AutoConfig.for_model(
+    config = transformers.AutoConfig.for_model(
         "nomic_bert" if architecture == "nomic" else architecture,
         vocab_size=num_tokens,
         max_position_embeddings=positions + 2 * (architecture in OFFSET),
@@ -74,12 +67,12 @@ def random_model(
         **sizes,
     )
     torch.manual_seed(0)
-    return AutoModel.from_config(config)
+    return transformers.AutoModel.from_config(config)
 
 
 def small_model(
-    architecture: str, tokenizer: PreTrainedTokenizerBase | None = None, **sizes: Any
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    architecture: str, tokenizer: transformers.PreTrainedTokenizerBase | None = None, **sizes: Any
+) -> tuple[transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase]:
     """A model with the given tokenizer, or that of its architecture."""
     if tokenizer is None and architecture == "xlm-roberta":
         tokenizer = unigram()
@@ -91,7 +84,7 @@ def small_model(
 
 
 def save_small_model(
-    folder: Path, architecture: str, tokenizer: PreTrainedTokenizerBase | None = None, **sizes: Any
+    folder: Path, architecture: str, tokenizer: transformers.PreTrainedTokenizerBase | None = None, **sizes: Any
 ) -> Path:
     """Writes ``small_model`` into a folder."""
     for part in small_model(architecture, tokenizer, **sizes):

@@ -13,13 +13,8 @@ from gedbd.triage.storage.stored_model import model_key
 
 def stored_model(hidden: int, target_precision: float) -> Model:
     """A model whose vectors have so many numbers, and whose backtest has measured this target."""
-    encoder = {
-        "_target_": "gedbd.encoders.loaded_encoder.load_tiny_encoder",
-        "name": "tiny",
-        "pooling": "mean",
-        "dim": 8,
-    }
-    encoder |= {"max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
+    encoder = {"_target_": "gedbd.encoders.loaded_encoder.load_tiny_encoder", "name": "tiny", "pooling": "mean"}
+    encoder |= {"dim": 8, "max_tokens": 32, "hidden": hidden, "layers": 1, "dropout": 0.0, "seed": 0}
     text = {"_partial_": True, "_target_": "gedbd.corpora.templates.title_description"}
     settings = json.dumps({"encoder": encoder, "text": text, "backend": {"_target_": "gedbd.encoders.backend.Torch"}})
     target = replace(TARGET, target_precision=target_precision)

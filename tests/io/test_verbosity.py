@@ -8,17 +8,7 @@ import sys
 import pytest
 
 import gedbd.io.console
-from gedbd.io.console import (
-    VARIABLE,
-    byte_progress,
-    is_quiet,
-    is_verbose,
-    item_progress,
-    stage,
-    take_flags,
-    track,
-    verbosity,
-)
+from gedbd.io import console
 
 
 @pytest.mark.parametrize(
@@ -33,29 +23,29 @@ from gedbd.io.console import (
     ],
 )
 def test_flags_are_taken_out_of_a_command_line(words, rest, level):
-    assert take_flags(words) == (rest, level)
+    assert console.take_flags(words) == (rest, level)
 
 
 def test_both_flags_are_refused():
     with pytest.raises(ValueError, match="give one of them"):
-        take_flags(["-q", "-v"])
+        console.take_flags(["-q", "-v"])
 
 
 def test_the_level_holds_while_a_command_runs(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
-    with verbosity("quiet"):
-        assert is_quiet()
-        with verbosity(None):  # a further process inherits the environment
-            assert is_quiet()
-    assert not is_quiet()
-    assert VARIABLE not in os.environ
+    monkeypatch.delenv(console.VARIABLE, raising=False)
+    with console.verbosity("quiet"):
+        assert console.is_quiet()
+        with console.verbosity(None):  # a further process inherits the environment
+            assert console.is_quiet()
+    assert not console.is_quiet()
+    assert console.VARIABLE not in os.environ
 
 
 def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(console.VARIABLE, raising=False)
     for level in (None, "quiet", "verbose"):
-        with verbosity(level), stage("count"):
-            assert is_verbose() == (level == "verbose")
+        with console.verbosity(level), console.stage("count"):
+            assert console.is_verbose() == (level == "verbose")
             logging.getLogger("library").info("of a library")
             logging.getLogger("library").debug("of its makers")
     output = capsys.readouterr()
@@ -68,35 +58,35 @@ def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys
 
 def work() -> None:
     """Work of several kinds, of which the short ones need no line."""
-    with item_progress("reports") as progress:
+    with console.item_progress("reports") as progress:
         list(progress.track(range(1500), description="replay"))
         list(progress.track(range(99), description="few"))
-    with item_progress("reports", disable=True) as progress:
+    with console.item_progress("reports", disable=True) as progress:
         list(progress.track(range(1500), description="disabled"))
-    with byte_progress(transient=True) as progress:
+    with console.byte_progress(transient=True) as progress:
         progress.add_task("small", total=10)
         progress.add_task("unknown size", total=None)
-    list(track(range(3), "pairs", transient=True))
-    list(track(range(3), "disabled", transient=True, disable=True))
-    with stage("short"), stage("measure", is_long=True):
+    list(console.track(range(3), "pairs", transient=True))
+    list(console.track(range(3), "disabled", transient=True, disable=True))
+    with console.stage("short"), console.stage("measure", is_long=True):
         pass
 
 
 def test_outside_a_terminal_long_work_is_announced_on_standard_error(monkeypatch, capsys):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(console.VARIABLE, raising=False)
     work()
     output = capsys.readouterr()
     assert output.out.strip() == ""
     assert output.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "pairs ...", "measure ..."]
 
 
-@pytest.mark.parametrize("name", [VARIABLE, "RANK", "terminal"])
+@pytest.mark.parametrize("name", [console.VARIABLE, "RANK", "terminal"])
 def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monkeypatch, capsys, name):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(console.VARIABLE, raising=False)
     if name == "terminal":
         monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
     else:
-        monkeypatch.setenv(name, {VARIABLE: "quiet", "RANK": "1"}[name])
+        monkeypatch.setenv(name, {console.VARIABLE: "quiet", "RANK": "1"}[name])
     gedbd.io.console.announce("replay")
     assert capsys.readouterr().err == ""
 
@@ -104,7 +94,7 @@ def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monke
 @pytest.mark.integration
 def test_a_command_takes_the_flags(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    environment.pop(VARIABLE, None)
+    environment.pop(console.VARIABLE, None)
     command = [sys.executable, "-m", "gedbd.commands.describe"]
     output = [
         subprocess.run([*command, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

@@ -88,12 +88,7 @@ def test_who_asks_while_another_adds_sees_whole_additions():
 
 
 def test_words_are_those_of_bm25s():
-    texts = [
-        "The Crash when I paste a PICTURE, x",
-        "",
-        "snake_case don't Ünïcode 42 1.5e9 a_b the-and",
-        "\ud800 x\nyy",
-    ]
+    texts = ["The Crash when I paste a PICTURE, x", "", "snake_case don't Ünïcode 42 1.5e9 a_b the-and", "\ud800 x\nyy"]
     found = words(texts)
     assert found[:2] == [["crash", "when", "paste", "picture"], []]
     assert words(["straße, and 日本語"]) == [["strasse", "日本", "本語"]]

@@ -136,8 +136,7 @@ def test_a_constant_feature_adds_nothing(make_corpus):
 GROUP = np.array([0, 1, 0, 3, 4, 1, 6, 0, 8, 1])
 # Queries 2, 5, 7 and 9 have a duplicate; 4 and 8 have only a negative pair.
 PAIRS = pd.DataFrame(
-    [(0, 2, 1), (1, 4, 0), (1, 5, 1), (2, 7, 1), (3, 7, 0), (6, 8, 0), (5, 9, 1)],
-    columns=["earlier", "later", "label"],
+    [(0, 2, 1), (1, 4, 0), (1, 5, 1), (2, 7, 1), (3, 7, 0), (6, 8, 0), (5, 9, 1)], columns=["earlier", "later", "label"]
 )
 ALL = [(0, 2), (1, 4), (1, 5), (2, 7), (3, 7), (6, 8), (5, 9)]
 SCORES = (
@@ -155,12 +154,7 @@ class Spy(PrecomputedScores):
 
 @pytest.mark.parametrize(
     ("held_out", "fitted_to", "weighed_on"),
-    [
-        (0.0, ALL, [2, 5, 7, 9]),
-        (0.25, ALL[:6], [9]),
-        (0.5, ALL[:3], [7, 9]),
-        (0.75, ALL[:2], [5, 7, 9]),
-    ],
+    [(0.0, ALL, [2, 5, 7, 9]), (0.25, ALL[:6], [9]), (0.5, ALL[:3], [7, 9]), (0.75, ALL[:2], [5, 7, 9])],
 )
 def test_features_are_fitted_to_the_pairs_of_the_older_queries_and_weights_learnt_on_the_latest(
     make_corpus, held_out, fitted_to, weighed_on

@@ -4,13 +4,7 @@ import pytest
 from small_reports import PrecomputedScores
 
 from gedbd.corpora.relevance import Groups, Links
-from gedbd.retrieval.ranking_tasks import (
-    CandidateSets,
-    EarlierDocuments,
-    generic_words,
-    rank,
-    words_of,
-)
+from gedbd.retrieval.ranking_tasks import CandidateSets, EarlierDocuments, generic_words, rank, words_of
 
 LINKS = Links(pd.DataFrame({"query": [0, 0, 2], "document": [1, 3, 2]}), 3, 4)
 

@@ -152,14 +152,8 @@ def test_balance_gives_every_batch_a_piece_and_none_much_more_than_its_part():
 
 
 SIZES = [2] * 20 + [3] * 8 + [5] * 4 + [9]
-PK_SETTINGS = {
-    "seed": 0,
-    "singletons": 0.0,
-    "negatives_per_positive": 1.0,
-    "hard": 0.0,
-    "neighbours": 5,
-    "per_group": 2,
-}
+PK_SETTINGS = {"seed": 0, "singletons": 0.0, "negatives_per_positive": 1.0}
+PK_SETTINGS |= {"hard": 0.0, "neighbours": 5, "per_group": 2}
 
 
 def pk_batches(batch_size: int, **changed: float) -> PKBatches:

@@ -60,10 +60,7 @@ def test_ids_with_an_address_are_links_that_open_in_a_tab_of_their_own(tmp_path)
     shown = show(LINKED)
     assert shown.header == ["report", "url of nothing"]
     assert [row[0] for row in cells(shown, "url")] == ["https://b.org/A|1?x=(1)&y=2", "", "", ""]
-    assert markdown(shown)[2:4] == [
-        "| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | `https://c.org` |",
-        "| &lt;b> |  |",
-    ]
+    assert markdown(shown)[2:4] == ["| [A\\|1](https://b.org/A%7C1?x=%281%29&y=2) | `https://c.org` |", "| &lt;b> |  |"]
     text = write_report(tmp_path, "T", "sum", [Section("A", "text", [LINKED])]).read_text()
     opened = 'target="_blank" rel="noopener noreferrer"'
     assert f'<td dir="auto"><a href="https://b.org/A|1?x=(1)&amp;y=2" {opened}>A|1</a></td>' in text

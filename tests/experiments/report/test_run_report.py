@@ -10,13 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gedbd.experiments.report.report_page import Section, write_report
-from gedbd.experiments.report.run_report import (
-    next_steps,
-    option_section,
-    report_runs,
-    task_figures,
-    varied_options,
-)
+from gedbd.experiments.report.run_report import next_steps, option_section, report_runs, task_figures, varied_options
 from gedbd.experiments.report.run_settings import group_settings
 from gedbd.experiments.run_folder import Run
 
@@ -25,14 +19,8 @@ PICTURE = "figures/tag_network.png"
 CAPTIONS = "figures/captions.json"
 NUM_QUERIES = 12
 NUM_PAIRS = 40
-AUDIT = {
-    "test_reports_in_training": 0.0,
-    "test_groups_in_training": 0.0,
-    "test_positives": 20,
-    "closure_found": 0,
-    "closure_f1": 0.0,
-    "always_duplicate_f1": 0.667,
-}
+AUDIT = {"test_reports_in_training": 0.0, "test_groups_in_training": 0.0, "test_positives": 20}
+AUDIT |= {"closure_found": 0, "closure_f1": 0.0, "always_duplicate_f1": 0.667}
 
 
 def add_results(run: Run, rank: int, leaks: bool = False) -> None:

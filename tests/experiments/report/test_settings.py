@@ -72,10 +72,7 @@ def test_an_option_that_does_not_count_makes_no_setting(settings, option):
                 f"{TEXT}, text=fields",
             ],
         ),
-        (
-            ["", "encoder=minilm", "encoder.dim=8"],
-            [GRAPH, "minilm, text + graph", f"{GRAPH}, encoder.dim=8"],
-        ),
+        (["", "encoder=minilm", "encoder.dim=8"], [GRAPH, "minilm, text + graph", f"{GRAPH}, encoder.dim=8"]),
         (
             ["name=bm25", "name=bm25 baselines.bm25.field=title", "name=frozen", "name=frozen text=fields"],
             ["bm25", "bm25, field=title", "frozen", "frozen, text=fields"],
@@ -88,10 +85,7 @@ def test_an_option_that_does_not_count_makes_no_setting(settings, option):
             [f"name=frozen run=/out/demo/{name}" for name in "ab"],
             [f"frozen (trained encoder), run=/out/demo/{name}" for name in "ab"],
         ),
-        (
-            ["graph=none ranking.window_days=30", "graph=none"],
-            [f"{TEXT}, ranking.window_days=30", TEXT],
-        ),
+        (["graph=none ranking.window_days=30", "graph=none"], [f"{TEXT}, ranking.window_days=30", TEXT]),
         (
             [f"graph=none protocol=candidate_sets encoder={name}" for name in ("tiny", "minilm")],
             [TEXT, "minilm, text alone"],

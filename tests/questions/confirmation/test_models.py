@@ -4,36 +4,27 @@ import numpy as np
 import pytest
 import torch
 
+from gedbd.questions.confirmation import regressors
 from gedbd.questions.confirmation.regression_methods import RegressionMethod, permutation_importance, rmse
-from gedbd.questions.confirmation.regressors import (
-    Blend,
-    Examples,
-    GradientBoosting,
-    Mlp,
-    PairNetwork,
-    RankRidge,
-    decision_tree,
-    extra_trees,
-    median,
-    xgboost,
-)
 
 
 @pytest.fixture(scope="module")
 def rows():
     """120 rows; y is 3 where the first of four columns is above 0, else 1."""
     x = np.random.default_rng(0).normal(size=(120, 4))
-    return Examples(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), Examples(x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0))
+    return regressors.Examples(x[:80], np.where(x[:80, 0] > 0, 3.0, 1.0)), regressors.Examples(
+        x[80:], np.where(x[80:, 0] > 0, 3.0, 1.0)
+    )
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        decision_tree(),
-        xgboost(trees=30),
-        GradientBoosting(trees=40, repeats=2),
-        Mlp([32, 16], lr=0.01, max_epochs=60),
-        extra_trees(trees=20, min_samples_leaf=2, max_features=1.0),
+        regressors.decision_tree(),
+        regressors.xgboost(trees=30),
+        regressors.GradientBoosting(trees=40, repeats=2),
+        regressors.Mlp([32, 16], lr=0.01, max_epochs=60),
+        regressors.extra_trees(trees=20, min_samples_leaf=2, max_features=1.0),
     ],
     ids=["decision tree", "xgboost", "boosting", "mlp", "extra trees"],
 )
@@ -48,25 +39,25 @@ def test_a_model_learns_and_repeats_itself(rows, model):
 
 def test_ridge_reads_ranks_and_fills_in_what_is_missing():
     x = np.array([[1.0, np.nan], [10, np.nan], [100, np.nan], [1000, np.nan], [10000, np.nan]])
-    model = RankRidge(l2=0)
-    model.fit(Examples(x, np.arange(5.0)), Examples(x, np.arange(5.0)))
+    model = regressors.RankRidge(l2=0)
+    model.fit(regressors.Examples(x, np.arange(5.0)), regressors.Examples(x, np.arange(5.0)))
     # Quantiles 0, 1/4, ... 1; beyond the training rows they stay there. A missing value is the median, 100.
     asked = np.array([[10, 0], [10**9, 0], [np.nan, 0]])
     np.testing.assert_allclose(model.predict(asked), [1, 4, 2], atol=1e-6)
 
 
 def test_a_blend_is_the_mean_of_its_models(rows):
-    models = {"median": median(), "trees": extra_trees(trees=5)}
-    blend = Blend(models)
+    models = {"median": regressors.median(), "trees": regressors.extra_trees(trees=5)}
+    blend = regressors.Blend(models)
     blend.fit(*rows)
     parts = [model.predict(rows[1].x) for model in models.values()]
     np.testing.assert_allclose(blend.predict(rows[1].x), (parts[0] + parts[1]) / 2)
     with pytest.raises(ValueError, match="a blend has no models"):
-        Blend({})
+        regressors.Blend({})
 
 
 def test_each_question_has_its_own_layers_and_the_output_is_shrunk():
-    network = PairNetwork(2, [2])
+    network = regressors.PairNetwork(2, [2])
     with torch.no_grad():
         network.anchor[0].weight.copy_(torch.eye(2))
         network.anchor[0].bias.zero_()
@@ -81,16 +72,16 @@ def test_each_question_has_its_own_layers_and_the_output_is_shrunk():
 
 def test_the_mlp_keeps_the_best_epoch(rows):
     train, val = rows
-    model = Mlp([16, 8], lr=0.05, max_epochs=30, patience=3)
+    model = regressors.Mlp([16, 8], lr=0.05, max_epochs=30, patience=3)
     model.fit(train, val)
     best = np.abs(model.predict(val.x) - val.y).mean()
-    other = Mlp([16, 8], lr=0.05, max_epochs=model.best_epoch_, patience=30)
+    other = regressors.Mlp([16, 8], lr=0.05, max_epochs=model.best_epoch_, patience=30)
     other.fit(train, val)
     assert np.abs(other.predict(val.x) - val.y).mean() == best
 
 
 def test_only_the_feature_that_matters_is_important(rows):
-    model = decision_tree(max_depth=1)
+    model = regressors.decision_tree(max_depth=1)
     model.fit(*rows)
     table = permutation_importance(model, rows[1], ["a", "b", "c", "d"])
     assert table["feature"][0] == "a"
@@ -100,15 +91,15 @@ def test_only_the_feature_that_matters_is_important(rows):
 
 def test_an_unknown_feature_set_is_refused():
     with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
-        RegressionMethod(median(), ("views",))
+        RegressionMethod(regressors.median(), ("views",))
 
 
 def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):
     train, val = rows
     empty = np.full((len(train.y), 1), np.nan)
-    model = GradientBoosting(trees=40, repeats=2)
-    model.fit(Examples(np.hstack([train.x, empty]), train.y), val)
+    model = regressors.GradientBoosting(trees=40, repeats=2)
+    model.fit(regressors.Examples(np.hstack([train.x, empty]), train.y), val)
     asked = np.hstack([val.x, np.ones((len(val.y), 1))])  # a value that training never showed changes nothing
-    without = GradientBoosting(trees=40, repeats=2)
+    without = regressors.GradientBoosting(trees=40, repeats=2)
     without.fit(train, val)
     np.testing.assert_allclose(model.predict(asked), without.predict(val.x))

@@ -6,13 +6,7 @@ import pytest
 
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES
-from gedbd.retrieval.report_ranking.report_ranker import (
-    BASE_FEATURES,
-    ReportRanker,
-    read_base,
-    sample_of,
-    with_base,
-)
+from gedbd.retrieval.report_ranking.report_ranker import BASE_FEATURES, ReportRanker, read_base, sample_of, with_base
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, fit_ranker
 
 

@@ -5,33 +5,25 @@ import pandas as pd
 import pytest
 
 from gedbd.retrieval.inverted_index import Vocabulary
-from gedbd.retrieval.scorers.word_vectors import (
-    MAX_WORDS,
-    Doc2Vec,
-    GensimModel,
-    TrainingTexts,
-    Word2Vec,
-    number_words,
-    start_vector,
-)
+from gedbd.retrieval.scorers import word_vectors
 
 TITLES = ["crash of editor", "printer prints slowly", "editor crash", "", "unheard"]
 BODIES = ["the editor crash https://x.org/crash", "printer", "", "", ""]
 TINY = {"dim": 6, "min_count": 2, "epochs": 3, "sample": 0}
 MODELS = {
-    "word2vec": lambda **options: Word2Vec(**options),
-    "dbow": lambda **options: Doc2Vec(**options),
-    "dm": lambda **options: Doc2Vec(**options, distributed_memory=True),
+    "word2vec": lambda **options: word_vectors.Word2Vec(**options),
+    "dbow": lambda **options: word_vectors.Doc2Vec(**options),
+    "dm": lambda **options: word_vectors.Doc2Vec(**options, distributed_memory=True),
 }
 
 
-def fit(name: str, titles=TITLES, bodies=BODIES, **options) -> tuple[GensimModel, pd.DataFrame]:
+def fit(name: str, titles=TITLES, bodies=BODIES, **options) -> tuple[word_vectors.GensimModel, pd.DataFrame]:
     model, table = MODELS[name](**TINY | options), pd.DataFrame({"title": titles, "description": bodies})
     model.fit(table)
     return model, table
 
 
-def vector(model: Word2Vec, word: str) -> np.ndarray:
+def vector(model: word_vectors.Word2Vec, word: str) -> np.ndarray:
     return model.word_vectors_[model.vocabulary_.terms.index(word)]
 
 
@@ -56,15 +48,15 @@ def test_a_corpus_without_frequent_words_has_zero_vectors_and_says_so(name, titl
 
 def test_words_are_numbered_without_stop_words_and_addresses():
     vocabulary = Vocabulary()
-    numbers = number_words(BODIES, vocabulary, learn=True)
+    numbers = word_vectors.number_words(BODIES, vocabulary, learn=True)
     assert vocabulary.terms == ["editor", "crash", "printer"]
     assert [text.tolist() for text in numbers] == [[0, 1], [2], [], [], []]
 
 
 def test_gensim_gets_long_texts_in_pieces():
-    numbers = [np.zeros(MAX_WORDS + 3, dtype=np.int32), np.array([1])]
-    texts = TrainingTexts(numbers, ["a", "b"], "", tagged=True)
-    assert [(len(text.words), text.tags) for text in texts] == [(MAX_WORDS, [0]), (3, [0]), (1, [1])]
+    numbers = [np.zeros(word_vectors.MAX_WORDS + 3, dtype=np.int32), np.array([1])]
+    texts = word_vectors.TrainingTexts(numbers, ["a", "b"], "", tagged=True)
+    assert [(len(text.words), text.tags) for text in texts] == [(word_vectors.MAX_WORDS, [0]), (3, [0]), (1, [1])]
 
 
 def test_word_vectors_are_gensims():
@@ -94,7 +86,7 @@ def test_a_text_is_the_weighted_mean_of_its_words(idf, editor, printer):
 @pytest.mark.parametrize("name", ["dbow", "dm"])
 def test_an_inference_is_gensims_from_a_fixed_start_whatever_came_before(name, monkeypatch):
     model, _ = fit(name)
-    start = start_vector(6, 0)[0]
+    start = word_vectors.start_vector(6, 0)[0]
     monkeypatch.setattr("gensim.models.doc2vec.pseudorandom_weak_vector", lambda size, seed_string: start.copy())
     model.model_.random = np.random.RandomState(0)
     expected = model.model_.infer_vector(["crash", "editor", "crash", "printer"])
