@@ -14,18 +14,8 @@ from requests.exceptions import ChunkedEncodingError, ConnectionError, ContentDe
 
 from gedbd.corpora.dates import MAX_YEAR, parse_date, parse_mail_date
 from gedbd.io.console import duration
-from gedbd.io.http import (
-    MAX_BYTES,
-    AnswerTooLargeError,
-    HttpSession,
-    check_base_url,
-    naming,
-    read_secret,
-    server_message,
-    shown_url,
-)
+from gedbd.io.http import MAX_BYTES, AnswerTooLargeError, HttpSession, naming, read_secret, server_message, shown_url
 
-EXAMPLE = "https://bugs.example.org"  # of a base address
 DEFAULT_WAIT_S = 60.0  # GitHub asks for at least a minute if it gives no time
 LAST_RESET = datetime(MAX_YEAR, 12, 31, tzinfo=UTC).timestamp()
 MIN_EPOCH_S = 1e8  # a larger reset is a point in time, a smaller one a number of seconds
@@ -97,16 +87,13 @@ class Client:
     ``urllib3.Retry`` does not repeat interrupted responses, and does not know the rate limits of trackers.
 
     Args:
-        base_url: Address of the tracker; requests to other servers are refused.
+        base_url: Address of the tracker without a trailing slash; requests to other servers are refused.
         secrets: Headers with a token, see ``HttpSession``.
         token: The environment variable of the token, for messages.
         max_wait_s: Maximum wait for a rate limit, in seconds.
         say: Prints a line.
         sleep: Waits for a number of seconds.
         now: Returns the seconds since 1970.
-
-    Raises:
-        ValueError: ``base_url`` is not an address, or contains a password.
     """
 
     def __init__(
@@ -119,7 +106,7 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.base_url = check_base_url(base_url, "tracker.base_url", EXAMPLE)
+        self.base_url = base_url
         self.token = token
         self.max_wait_s = max_wait_s
         self.say = say

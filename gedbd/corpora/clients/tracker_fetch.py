@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from gedbd.corpora.clients.tracker_client import EXAMPLE, Client, Record
+from gedbd.corpora.clients.tracker_client import Client, Record
 from gedbd.io.console import is_quiet, item_progress
 from gedbd.io.files import check_regular, write_text
 from gedbd.io.http import check_base_url, read_secret
@@ -110,15 +110,18 @@ def fetch_tracker(
         raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
     if not 1 <= tracker.page_size <= 1000:
         raise ValueError(f"tracker.page_size={tracker.page_size} must be between 1 and 1000")
-    check_base_url(tracker.base_url, "tracker.base_url", EXAMPLE)
+    base_url = check_base_url(tracker.base_url, "tracker.base_url", "https://bugs.example.org")
     tracker.check(project)
     secrets = tracker.secrets()
     make_folder(out)
     with only_writer(out), item_progress("records", transient=False) as progress:
-        state = open_state(out, identity(tracker, project))
+        # These must be the same for all fetches into a folder; pages of different sizes hold the same issues.
+        options = {key: value for key, value in vars(tracker).items() if key != "page_size"}
+        source = {"tracker": tracker.name, "project": project, **options, "base_url": base_url}
+        state = open_state(out, source)
         progress.console.quiet = is_quiet()
         say = partial(progress.console.print, soft_wrap=True, highlight=False, markup=False)
-        client = make_client(tracker.base_url, secrets, tracker.token, max_wait_s, say)
+        client = make_client(base_url, secrets, tracker.token, max_wait_s, say)
         already_read = {"issues": state.issues}  # by an interrupted fetch
         for page in tracker.pages(client, Scope(project, state.since, state.next, out)):
             if state.started is None:
@@ -136,13 +139,6 @@ def fetch_tracker(
     return (
         f"{out}: {state.issues:,} {kind}{note}, {state.pages:,} pages in all; dataset.path={out / 'pages'} reads them"
     )
-
-
-def identity(tracker: Tracker, project: str) -> dict[str, Any]:
-    """The options that must be the same for all fetches into one folder: all except the page size."""
-    # Pages of different sizes hold the same issues.
-    options = {key: value for key, value in vars(tracker).items() if key != "page_size"}
-    return {"tracker": tracker.name, "project": project, **options, "base_url": tracker.base_url.rstrip("/")}
 
 
 def iso(seconds: float | None) -> str | None:

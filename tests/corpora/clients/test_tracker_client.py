@@ -12,7 +12,8 @@ from gedbd.corpora.clients.bugzilla_client import Bugzilla
 from gedbd.corpora.clients.github_client import GitHub
 from gedbd.corpora.clients.gitlab_client import GitLab
 from gedbd.corpora.clients.jira_client import Jira
-from gedbd.corpora.clients.tracker_client import Answer, Client, PageList, limit_wait_s
+from gedbd.corpora.clients.tracker_client import Answer, PageList, limit_wait_s
+from gedbd.corpora.clients.tracker_fetch import fetch_tracker
 from gedbd.corpora.dates import parse_mail_date
 from gedbd.io.http import server_message
 
@@ -248,11 +249,12 @@ def test_what_the_server_says_is_made_one_short_line(body, said):
 @pytest.mark.parametrize(
     "base", ["github.com", "ftp://host", "https://", "https://host?page=1", "", "http://[::1", "http://h:port"]
 )
-def test_a_base_url_must_be_an_address_without_a_password(base):
+def test_a_base_url_must_be_an_address_without_a_password(base, tmp_path):
     with pytest.raises(ValueError, match=re.escape(f"tracker.base_url={base} must be an address such as")):
-        Client(base, {}, "", 0, print)
+        fetch_tracker(Bugzilla(base, 1), "product", tmp_path / "out", 0)
     with pytest.raises(ValueError, match=r"tracker.base_url holds a name or password: [^@]*$"):
-        Client("https://me:s3cret@host", {}, "", 0, print)
+        fetch_tracker(Bugzilla("https://me:s3cret@host", 1), "product", tmp_path / "out", 0)
+    assert not (tmp_path / "out").exists()
 
 
 def test_tokens_come_from_the_environment(monkeypatch):
