@@ -249,7 +249,7 @@ def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
 
 def _links_of(known: KnownIds, ids: pd.Series, cells: pd.Series, resolved_at: pd.Series) -> pd.DataFrame:
     named = pd.Series([known.find_all(cell) for cell in cells], index=cells.index, dtype=object).explode().dropna()
-    return make_links(ids.loc[named.index], named, COLUMN, resolved_at.reindex(named.index))
+    return make_links(ids.loc[named.index], named, COLUMN, resolved_at)
 
 
 def read_groups(
@@ -264,16 +264,16 @@ def read_groups(
     values = values[values != "-1"]
     if len(values) and values.str.casefold().isin(FLAGS).all():
         warning = f"column {column!r} holds true and false, not groups of duplicates, and is left out"
-        return make_links(values[:0], values[:0], GROUP, NO_DATE), (f"{warning}: set dataset.columns.group=null",)
+        return make_links(values[:0], values[:0], GROUP), (f"{warning}: set dataset.columns.group=null",)
     first = ids.loc[values.index].groupby(values).transform("first")
     later = values.index[values.duplicated()]
-    return make_links(ids.loc[later], first.loc[later], GROUP, resolved_at.reindex(later)), ()
+    return make_links(ids.loc[later], first.loc[later], GROUP, resolved_at), ()
 
 
-def make_links(ids: pd.Series, duplicates: pd.Series, source: str, made_at: pd.Series) -> pd.DataFrame:
-    """One row per pair, with the columns of ``split_links``."""
+def make_links(ids: pd.Series, duplicates: pd.Series, source: str, made_at: pd.Series = NO_DATE) -> pd.DataFrame:
+    """One row per pair, with the columns of ``split_links``; ``made_at`` is the date of a report's links by its row."""
     columns = {"id": ids.str.strip().to_numpy(), "duplicate_id": duplicates.str.strip().to_numpy()}
-    return pd.DataFrame(columns, dtype=str).assign(source=source, made_at=made_at.array)
+    return pd.DataFrame(columns, dtype=str).assign(source=source, made_at=made_at.reindex(duplicates.index).array)
 
 
 def label_names(cells: pd.Series) -> pd.Series:

@@ -6,7 +6,6 @@ import pandas as pd
 
 from gedbd.corpora.readers.duplicate_cells import (
     MAX_SHOWN_CHARACTERS,
-    NO_DATE,
     OTHER_RELATION,
     SAYS_DUPLICATE,
     KnownIds,
@@ -63,9 +62,7 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
     if not is_known.all():
         unknown = f"{(~is_known).sum():,}, left out (first: row {is_known.idxmin()})"
         warnings.append(f"links of {source} from a report that is not in the corpus: {unknown}")
-    return make_links(
-        reports[is_known], named[is_known.to_numpy()], source, NO_DATE.reindex(named.index[is_known])
-    ), tuple(warnings)
+    return make_links(reports[is_known], named[is_known.to_numpy()], source), tuple(warnings)
 
 
 def _read_labels(labels: pd.Series, place: str) -> pd.Series:
