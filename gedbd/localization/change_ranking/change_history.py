@@ -1,209 +1,17 @@
-"""The commits of a repository as arrays, and the lookup tables that queries read."""
+"""The commits of a repository, with their words and changes as arrays."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
-from functools import cached_property
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, is_source, is_test, read_tables
-from gedbd.localization.change_ranking.report_words import WordCounts
-from gedbd.retrieval.growing_arrays import RaggedArray
+from gedbd.localization.change_ranking.change_table import ChangeTable, empty_table, read_tables
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.text.words import CodeWords
 
-UNKNOWN = -1
-# Assumed number of lines of a file whose diff was cut before the added lines.
-ASSUMED_LINES = 100
-MAX_LINES = 100_000
-MAX_RENAMES = 10  # through which the lines of a file are followed
 SEPARATOR = "\0"  # occurs in no path, word or id
-
-
-class Owners(NamedTuple):
-    """The commits that the lines of a file come from."""
-
-    commits: np.ndarray  # ``(O,)`` rows of commits, ascending; lines of unknown origin are left out
-    lines: np.ndarray  # ``(O,)`` number of lines of each commit
-    total: int  # number of all lines, including those of unknown origin
-
-
-NO_OWNERS = Owners(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), 0)
-
-
-class FileLines:
-    """The lines of one file, each as the row of the commit that it comes from.
-
-    Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
-    first commit of the file if its diff was cut; otherwise their origin is unknown. Arrays are never changed in place,
-    so a copy is independent. ``lines`` are the initial ones, ``(L,)`` int32: those of the file that this one was
-    renamed from.
-    """
-
-    def __init__(self, lines: np.ndarray | None = None) -> None:
-        self.lines = np.empty(0, dtype=np.int32) if lines is None else lines
-        self._base = UNKNOWN
-        self._is_new = lines is None
-
-    def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
-        """Applies the change of a commit, given by its row; for ``edits`` and ``has_hunks`` see ``FileDiff``."""
-        if self._is_new and not has_hunks:
-            self._base = commit
-            self.lines = np.full(ASSUMED_LINES, commit, dtype=np.int32)
-        self._is_new = False
-        if is_deleted:
-            self.lines = np.empty(0, dtype=np.int32)
-            return
-        # The edits may reach lines that no earlier diff showed.
-        num_missing = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
-        self.lines = np.concatenate([self.lines, np.full(max(num_missing, 0), self._base, dtype=np.int32)])
-        pieces = []
-        end = 0  # of the old lines copied so far
-        for start, removed, added in edits.tolist():
-            if start + removed + added > MAX_LINES:
-                break
-            pieces += [self.lines[end:start], np.full(added, commit, dtype=np.int32)]
-            end = max(end, start + removed)
-        self.lines = np.concatenate([*pieces, self.lines[end:]])[:MAX_LINES]
-
-    @property
-    def owners(self) -> Owners:
-        """The commits that the lines come from."""
-        commits, lines = np.unique(self.lines, return_counts=True)
-        is_known = commits != UNKNOWN
-        return Owners(commits[is_known], lines[is_known], len(self.lines))
-
-
-class ChangeIndex:
-    """Lookup tables of a history, each built at first use."""
-
-    def __init__(self, table: ChangeTable) -> None:
-        self.table = table
-        self.path_vocabulary = Vocabulary()
-        # For a path, a number of its first changes, and lines and owners after them; never changed in place, so that
-        # threads may share them.
-        self._known: dict[int, tuple[int, FileLines, Owners]] = {}
-
-    def num_rows(self, num_commits: int) -> int:
-        """Number of file rows of the first commits."""
-        return int(np.searchsorted(self.table.row_commit, num_commits, side="left"))
-
-    def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """Number of the first ``before`` commits whose message or diff contains each word, ``(W,) -> (W,)``."""
-        num_rows = self.num_rows(before)
-        counts = []
-        for word in words.tolist():
-            in_diffs = self.table.row_commit[self.row_words.find(word, num_rows)[0]]
-            counts.append(len(np.union1d(in_diffs, self.message_words.find(word, before)[0])))
-        return np.array(counts, dtype=np.int64)
-
-    def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
-        """Number of paths whose diffs in the first ``before`` commits contain each word, ``(W,) -> (W,)``."""
-        num_rows = self.num_rows(before)
-        rows = [self.row_words.find(word, num_rows)[0] for word in words.tolist()]
-        return np.array([len(np.unique(self.table.row_path[word_rows])) for word_rows in rows], dtype=np.int64)
-
-    @cached_property
-    def row_words(self) -> WordCounts:
-        """Words of the diffs by file row, counted as in ``ChangeTable.row_words``."""
-        return WordCounts(self.table.row_words)
-
-    @cached_property
-    def message_words(self) -> WordCounts:
-        """Words of the messages by commit."""
-        return WordCounts(self.table.message_words)
-
-    @cached_property
-    def path_words(self) -> WordCounts:
-        """Words of the paths, without suffixes, by path."""
-        words = CodeWords()
-        texts = (words.of_text(path.removesuffix(PurePosixPath(path).suffix)) for path in self.table.paths)
-        return WordCounts.of(texts, self.path_vocabulary)
-
-    @cached_property
-    def paths_of_name(self) -> Mapping[str, list[int]]:
-        """Paths by lower-case file name without suffix."""
-        paths: dict[str, list[int]] = defaultdict(list)
-        for number, path in enumerate(self.table.paths):
-            paths[PurePosixPath(path).stem.lower()].append(number)
-        return dict(paths)
-
-    @cached_property
-    def is_test(self) -> np.ndarray:
-        """``(P,)`` bool, whether each path belongs to tests."""
-        return np.array([is_test(path) for path in self.table.paths], dtype=bool)
-
-    @cached_property
-    def is_source(self) -> np.ndarray:
-        """``(P,)`` bool, whether each path is a source file."""
-        return np.array([is_source(path) for path in self.table.paths], dtype=bool)
-
-    @cached_property
-    def folders(self) -> np.ndarray:
-        """``(P,)`` int64, the number of each path's folder."""
-        number: dict[str, int] = {}
-        folders = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.table.paths]
-        return np.array(folders, dtype=np.int64)
-
-    def existing(self, num_rows: int) -> np.ndarray:
-        """Which paths exist after the first file rows, ``(P,)`` bool: not those deleted or renamed."""
-        table = self.table
-        rows = np.arange(num_rows)
-        count = self.num_paths(num_rows)
-        last = np.full(count, UNKNOWN)
-        last[table.row_path[:num_rows]] = rows
-        old_path = table.row_old_path[:num_rows]
-        is_renaming = (old_path >= 0) & (old_path < count)
-        renamed = np.full(count, UNKNOWN)
-        renamed[old_path[is_renaming]] = rows[is_renaming]
-        return np.asarray((last >= 0) & ~table.row_deleted[last] & (renamed <= last))
-
-    def num_paths(self, num_rows: int) -> int:
-        """Number of distinct paths in the first file rows; paths are numbered in the order of their first row."""
-        return int(self.table.row_path[:num_rows].max(initial=-1)) + 1
-
-    @cached_property
-    def rows_of_path(self) -> RaggedArray:
-        """The file rows of each path, ascending."""
-        sizes = np.bincount(self.table.row_path, minlength=len(self.table.paths))
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return RaggedArray(starts, np.argsort(self.table.row_path, kind="stable"))
-
-    def owners(self, path: int, num_changes: int) -> Owners:
-        """The commits that a file's lines come from after its first changes, in the order of ``rows_of_path``."""
-        first, known, owners = self._known.get(path, (0, FileLines(), NO_OWNERS))
-        if first == num_changes:
-            return owners
-        # Queries mostly come in chronological order: continue from the last one.
-        first, lines = (first, copy(known)) if first < num_changes else (0, FileLines())
-        for row in self.rows_of_path[path][first:num_changes].tolist():
-            lines = self._changed(lines, row, 0)
-        owners = lines.owners
-        self._known[path] = num_changes, lines, owners
-        return owners
-
-    def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
-        """The lines of a file after the change in a file row."""
-        table = self.table
-        old_path = int(table.row_old_path[row])
-        if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
-            lines = FileLines(self._lines_before(old_path, row, depth + 1))
-        commit = int(table.row_commit[row])
-        lines.apply(commit, table.row_edits[row], bool(table.row_deleted[row]), bool(table.row_shown[row]))
-        return lines
-
-    def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
-        """The lines of a path before the commit of a file row."""
-        rows = self.rows_of_path[path]
-        lines = FileLines()
-        # A rename deletes the old path in the same commit, in an earlier or later row.
-        for earlier in rows[self.table.row_commit[rows] < self.table.row_commit[row]].tolist():
-            lines = self._changed(lines, earlier, depth)
-        return lines.lines
 
 
 class ChangeQuery(NamedTuple):
@@ -232,11 +40,6 @@ class ChangeHistory:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @cached_property
-    def index(self) -> ChangeIndex:
-        """The lookup tables, built at first use."""
-        return ChangeIndex(self.table)
 
     def add(self, commits: pd.DataFrame, files: pd.DataFrame) -> None:
         """Adds new commits of any date; ``commit`` of a file is a row of ``commits``."""
@@ -281,7 +84,6 @@ class ChangeHistory:
         self.ids = [self.ids[row] for row in rows]
         self.created_at = self.created_at[rows]
         self.table = self.table.take(rows)
-        self.__dict__.pop("index", None)  # of the previous table
 
 
 def in_utc(moment: pd.Timestamp) -> np.datetime64:

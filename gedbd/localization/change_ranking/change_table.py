@@ -1,8 +1,11 @@
 """Commits and their changed files as arrays."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -22,6 +25,11 @@ MIN_PROGRESS_FILES = 5000
 TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # git-svn appends it to every message
 FIX = re.compile(r"\b(?:fix|fixe[sd]|fixing|bug|bugs|bz)\b", re.IGNORECASE)
 LINES = ("added", "removed", "unchanged")
+UNKNOWN = -1
+# Assumed number of lines of a file whose diff was cut before the added lines.
+ASSUMED_LINES = 100
+MAX_LINES = 100_000
+MAX_RENAMES = 10  # through which the lines of a file are followed
 NUMBERS = ("num_files", "added_lines", "removed_lines", "is_cut", "is_fix", "test_share")
 SOURCE = re.compile(
     r"\.(?:java|kts?|scala|groovy|clj[cs]?|aj|jspx?|py|pyx|c|cc|cpp|cxx|h|hh|hpp|hxx|inl|cu|cs|fs|vb|mm?|swift|dart|js|mjs"
@@ -31,9 +39,66 @@ SOURCE = re.compile(
 )
 
 
+class Owners(NamedTuple):
+    """The commits that the lines of a file come from."""
+
+    commits: np.ndarray  # ``(O,)`` rows of commits, ascending; lines of unknown origin are left out
+    lines: np.ndarray  # ``(O,)`` number of lines of each commit
+    total: int  # number of all lines, including those of unknown origin
+
+
+NO_OWNERS = Owners(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), 0)
+
+
+class FileLines:
+    """The lines of one file, each as the row of the commit that it comes from.
+
+    Equal to ``git blame`` if the history is linear and all diffs are complete. Lines that no diff shows come from the
+    first commit of the file if its diff was cut; otherwise their origin is unknown. Arrays are never changed in place,
+    so a copy is independent. ``lines`` are the initial ones, ``(L,)`` int32: those of the file that this one was
+    renamed from.
+    """
+
+    def __init__(self, lines: np.ndarray | None = None) -> None:
+        self.lines = np.empty(0, dtype=np.int32) if lines is None else lines
+        self._base = UNKNOWN
+        self._is_new = lines is None
+
+    def apply(self, commit: int, edits: np.ndarray, is_deleted: bool = False, has_hunks: bool = True) -> None:
+        """Applies the change of a commit, given by its row; for ``edits`` and ``has_hunks`` see ``FileDiff``."""
+        if self._is_new and not has_hunks:
+            self._base = commit
+            self.lines = np.full(ASSUMED_LINES, commit, dtype=np.int32)
+        self._is_new = False
+        if is_deleted:
+            self.lines = np.empty(0, dtype=np.int32)
+            return
+        # The edits may reach lines that no earlier diff showed.
+        num_missing = min(int((edits[:, 0] + edits[:, 1]).max(initial=0)), MAX_LINES) - len(self.lines)
+        self.lines = np.concatenate([self.lines, np.full(max(num_missing, 0), self._base, dtype=np.int32)])
+        pieces = []
+        end = 0  # of the old lines copied so far
+        for start, removed, added in edits.tolist():
+            if start + removed + added > MAX_LINES:
+                break
+            pieces += [self.lines[end:start], np.full(added, commit, dtype=np.int32)]
+            end = max(end, start + removed)
+        self.lines = np.concatenate([*pieces, self.lines[end:]])[:MAX_LINES]
+
+    @property
+    def owners(self) -> Owners:
+        """The commits that the lines come from."""
+        commits, lines = np.unique(self.lines, return_counts=True)
+        is_known = commits != UNKNOWN
+        return Owners(commits[is_known], lines[is_known], len(self.lines))
+
+
 @dataclass(frozen=True)
 class ChangeTable:
-    """N commits in chronological order, and R file rows: one for each changed file of each commit."""
+    """N commits in chronological order, and R file rows: one for each changed file of each commit.
+
+    The lookup tables that queries read are built at first use.
+    """
 
     numbers: np.ndarray  # ``(N, 6)`` float32: the columns ``NUMBERS``
     message_words: RaggedArray  # for each commit ``(T, 2)`` int32: words of the message and their counts
@@ -107,6 +172,134 @@ class ChangeTable:
             for name in COLUMNS
         }
         return cls(**columns, paths=paths)  # type: ignore[arg-type]
+
+    @cached_property
+    def path_vocabulary(self) -> Vocabulary:
+        """Numbers of the words of the paths."""
+        return Vocabulary()
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[int, FileLines, Owners]]:
+        """For a path, a number of its first changes, and lines and owners after them.
+
+        Never changed in place, so that threads may share them.
+        """
+        return {}
+
+    def num_rows(self, num_commits: int) -> int:
+        """Number of file rows of the first commits."""
+        return int(np.searchsorted(self.row_commit, num_commits, side="left"))
+
+    def frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """Number of the first ``before`` commits whose message or diff contains each word, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        counts = []
+        for word in words.tolist():
+            in_diffs = self.row_commit[self.counts_in_rows.find(word, num_rows)[0]]
+            counts.append(len(np.union1d(in_diffs, self.counts_in_messages.find(word, before)[0])))
+        return np.array(counts, dtype=np.int64)
+
+    def file_frequency(self, words: np.ndarray, before: int) -> np.ndarray:
+        """Number of paths whose diffs in the first ``before`` commits contain each word, ``(W,) -> (W,)``."""
+        num_rows = self.num_rows(before)
+        rows = [self.counts_in_rows.find(word, num_rows)[0] for word in words.tolist()]
+        return np.array([len(np.unique(self.row_path[word_rows])) for word_rows in rows], dtype=np.int64)
+
+    @cached_property
+    def counts_in_rows(self) -> WordCounts:
+        """Words of the diffs by file row, see ``row_words``."""
+        return WordCounts(self.row_words)
+
+    @cached_property
+    def counts_in_messages(self) -> WordCounts:
+        """Words of the messages by commit."""
+        return WordCounts(self.message_words)
+
+    @cached_property
+    def path_words(self) -> WordCounts:
+        """Words of the paths, without suffixes, by path."""
+        words = CodeWords()
+        texts = (words.of_text(path.removesuffix(PurePosixPath(path).suffix)) for path in self.paths)
+        return WordCounts.of(texts, self.path_vocabulary)
+
+    @cached_property
+    def paths_of_name(self) -> Mapping[str, list[int]]:
+        """Paths by lower-case file name without suffix."""
+        paths: dict[str, list[int]] = defaultdict(list)
+        for number, path in enumerate(self.paths):
+            paths[PurePosixPath(path).stem.lower()].append(number)
+        return dict(paths)
+
+    @cached_property
+    def is_test(self) -> np.ndarray:
+        """``(P,)`` bool, whether each path belongs to tests."""
+        return np.array([is_test(path) for path in self.paths], dtype=bool)
+
+    @cached_property
+    def is_source(self) -> np.ndarray:
+        """``(P,)`` bool, whether each path is a source file."""
+        return np.array([is_source(path) for path in self.paths], dtype=bool)
+
+    @cached_property
+    def folders(self) -> np.ndarray:
+        """``(P,)`` int64, the number of each path's folder."""
+        number: dict[str, int] = {}
+        folders = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.paths]
+        return np.array(folders, dtype=np.int64)
+
+    def existing(self, num_rows: int) -> np.ndarray:
+        """Which paths exist after the first file rows, ``(P,)`` bool: not those deleted or renamed."""
+        rows = np.arange(num_rows)
+        count = self.num_paths(num_rows)
+        last = np.full(count, UNKNOWN)
+        last[self.row_path[:num_rows]] = rows
+        old_path = self.row_old_path[:num_rows]
+        is_renaming = (old_path >= 0) & (old_path < count)
+        renamed = np.full(count, UNKNOWN)
+        renamed[old_path[is_renaming]] = rows[is_renaming]
+        return np.asarray((last >= 0) & ~self.row_deleted[last] & (renamed <= last))
+
+    def num_paths(self, num_rows: int) -> int:
+        """Number of distinct paths in the first file rows; paths are numbered in the order of their first row."""
+        return int(self.row_path[:num_rows].max(initial=-1)) + 1
+
+    @cached_property
+    def rows_of_path(self) -> RaggedArray:
+        """The file rows of each path, ascending."""
+        sizes = np.bincount(self.row_path, minlength=len(self.paths))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return RaggedArray(starts, np.argsort(self.row_path, kind="stable"))
+
+    def owners(self, path: int, num_changes: int) -> Owners:
+        """The commits that a file's lines come from after its first changes, in the order of ``rows_of_path``."""
+        first, known, owners = self._known.get(path, (0, FileLines(), NO_OWNERS))
+        if first == num_changes:
+            return owners
+        # Queries mostly come in chronological order: continue from the last one.
+        first, lines = (first, copy(known)) if first < num_changes else (0, FileLines())
+        for row in self.rows_of_path[path][first:num_changes].tolist():
+            lines = self._changed(lines, row, 0)
+        owners = lines.owners
+        self._known[path] = num_changes, lines, owners
+        return owners
+
+    def _changed(self, lines: FileLines, row: int, depth: int) -> FileLines:
+        """The lines of a file after the change in a file row."""
+        old_path = int(self.row_old_path[row])
+        if not len(lines.lines) and old_path >= 0 and depth < MAX_RENAMES:
+            lines = FileLines(self._lines_before(old_path, row, depth + 1))
+        commit = int(self.row_commit[row])
+        lines.apply(commit, self.row_edits[row], bool(self.row_deleted[row]), bool(self.row_shown[row]))
+        return lines
+
+    def _lines_before(self, path: int, row: int, depth: int) -> np.ndarray:
+        """The lines of a path before the commit of a file row."""
+        rows = self.rows_of_path[path]
+        lines = FileLines()
+        # A rename deletes the old path in the same commit, in an earlier or later row.
+        for earlier in rows[self.row_commit[rows] < self.row_commit[row]].tolist():
+            lines = self._changed(lines, earlier, depth)
+        return lines.lines
 
 
 COLUMNS = tuple(field.name for field in fields(ChangeTable) if field.name != "paths")

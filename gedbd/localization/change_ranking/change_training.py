@@ -58,12 +58,12 @@ def fixed_sources(history: ChangeHistory, fixing: np.ndarray) -> np.ndarray:
     Changes of tests and documents say little about the location of a bug.
     """
     paths = changed_paths(history, fixing)
-    return np.asarray(paths[history.index.is_source[paths] & ~history.index.is_test[paths]])
+    return np.asarray(paths[history.table.is_source[paths] & ~history.table.is_test[paths]])
 
 
 def existing_paths(history: ChangeHistory, paths: np.ndarray, before: int) -> np.ndarray:
     """The paths of ``paths`` that exist after the first ``before`` commits."""
-    exists = history.index.existing(history.index.num_rows(before))
+    exists = history.table.existing(history.table.num_rows(before))
     earlier = paths[paths < len(exists)]
     return np.asarray(earlier[exists[earlier]])
 
@@ -293,12 +293,12 @@ class ChangeRankerScorer(Scorer):
         commit_scores = self.ranker_.scores_of(features)
         if self.granularity == "commit":
             return _padded(commit_scores, len(self.replay.history))
-        index = self.replay.history.index
-        num_rows = index.num_rows(len(commit_scores))
-        probability = np.zeros(len(index.table.paths))
+        table = self.replay.history.table
+        num_rows = table.num_rows(len(commit_scores))
+        probability = np.zeros(len(table.paths))
         probability[features.files.paths] = self.ranker_.file_probability(features.files)
-        row_probability = probability[index.table.row_path[:num_rows]]
-        file_scores = commit_scores[index.table.row_commit[:num_rows]] + np.log(FLOOR + row_probability)
+        row_probability = probability[table.row_path[:num_rows]]
+        file_scores = commit_scores[table.row_commit[:num_rows]] + np.log(FLOOR + row_probability)
         if self.granularity == "file":
             return _padded(file_scores, len(self.replay.corpus.files.table))
         assert self.parts is not None

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeIndex, ChangeQuery, in_utc
-from gedbd.localization.change_ranking.change_table import NUMBERS
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery, in_utc
+from gedbd.localization.change_ranking.change_table import NUMBERS, ChangeTable
 from gedbd.localization.change_ranking.report_words import Bm25Field, ReportWords, WordCounts, report_words
 from gedbd.retrieval.growing_arrays import RaggedArray, list_positions
 from gedbd.retrieval.inverted_index import Vocabulary
@@ -149,19 +149,19 @@ def file_features(
     ``matches`` are the scores of ``match_changes`` of the P paths that were changed before the report;
     ``earlier_fixes`` are the ``(P,)`` scores by earlier fixes, or None without a tracker.
     """
-    index = history.index
+    table = history.table
     before = history.num_before(query.created_at)
-    num_rows = index.num_rows(before)
-    num_paths = index.num_paths(num_rows)
-    exists = np.flatnonzero(index.existing(num_rows) & index.is_source[:num_paths])
+    num_rows = table.num_rows(before)
+    num_paths = table.num_paths(num_rows)
+    exists = np.flatnonzero(table.existing(num_rows) & table.is_source[:num_paths])
     missing = np.full(num_paths, np.nan, dtype=np.float32)
     scores = dict(matches)
-    scores |= named_paths(index, report, num_paths)
+    scores |= named_paths(table, report, num_paths)
     scores["earlier_fixes"] = missing if earlier_fixes is None else earlier_fixes
     lexical = np.zeros(num_paths)
     lexical[exists] = share_and_rank(scores["changes"][exists])[0]
     scores["changed_together"] = changed_together(history, lexical, scores["name"] > 0, exists, before)
-    folders = index.folders[:num_paths]
+    folders = table.folders[:num_paths]
     scores["folder_changes"] = _neighbour_sums(lexical**2, folders, exists)
     scores["folder_earlier_fixes"] = _neighbour_sums(scores["earlier_fixes"] ** 2, folders, exists)
     columns: list[np.ndarray] = []
@@ -182,16 +182,16 @@ def file_features(
 
 def file_kinds(history: ChangeHistory, query: ChangeQuery, before: int) -> dict[str, np.ndarray]:
     """``FILE_KINDS`` except ``size`` of the P paths that the first ``before`` commits changed, each ``(P,)``."""
-    index = history.index
-    num_rows = index.num_rows(before)
-    num_paths = index.num_paths(num_rows)
-    row_path = index.table.row_path[:num_rows]
-    row_commit = index.table.row_commit[:num_rows]
+    table = history.table
+    num_rows = table.num_rows(before)
+    num_paths = table.num_paths(num_rows)
+    row_path = table.row_path[:num_rows]
+    row_commit = table.row_commit[:num_rows]
     is_fix = history.table.numbers[row_commit, NUMBERS.index("is_fix")]
     oldest = np.zeros(num_paths)
     np.maximum.at(oldest, row_path, days_before(history, query, before)[row_commit])
     return {
-        "is_test": index.is_test[:num_paths],
+        "is_test": table.is_test[:num_paths],
         "num_changes": np.log1p(np.bincount(row_path, minlength=num_paths)),
         "num_fixes": np.log1p(np.bincount(row_path, is_fix, num_paths)),
         "first_days": np.log1p(oldest),
@@ -214,18 +214,18 @@ def changed_together(
     seed's latest changes: 1 / square root of the commit's number of files if the commit also changed the file, else 0.
     Seeds are the paths of ``exists`` with the highest ``lexical`` score, plus 0.5 if the report names the file.
     """
-    index = history.index
+    table = history.table
     scores = np.zeros(len(lexical))
     order = np.argsort(-(lexical[exists] + 0.5 * is_named[exists]), kind="stable")
     for seed in exists[order[:MAX_SEEDS]].tolist():
-        commits = index.table.row_commit[index.rows_of_path[seed]]
+        commits = table.row_commit[table.rows_of_path[seed]]
         commits = commits[commits < before]
         is_small = history.table.numbers[commits, NUMBERS.index("num_files")] <= MAX_COMMIT_FILES
         commits = commits[is_small][-MAX_SEED_CHANGES:]
-        first, end = np.searchsorted(index.table.row_commit, [commits, commits + 1])
+        first, end = np.searchsorted(table.row_commit, [commits, commits + 1])
         lengths = end - first
         weight = lexical[seed] ** 2 / max(len(commits), 1) / np.sqrt(lengths)
-        np.add.at(scores, index.table.row_path[list_positions(first, lengths)], np.repeat(weight, lengths))
+        np.add.at(scores, table.row_path[list_positions(first, lengths)], np.repeat(weight, lengths))
     return scores
 
 
@@ -245,11 +245,11 @@ def share_and_rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return share, np.log1p(higher).astype(np.float32)
 
 
-def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict[str, np.ndarray]:
+def named_paths(table: ChangeTable, report: ReportWords, num_paths: int) -> dict[str, np.ndarray]:
     """Scores of the files that the report names by file name, by qualified name or in stack traces, each ``(P,)``."""
     scores = {name: np.zeros(num_paths, dtype=np.float32) for name in FILE_SCORES[8:13]}
     for name in report.names:
-        paths = _paths_of_name(index, name.name, num_paths)
+        paths = _paths_of_name(table, name.name, num_paths)
         for path in paths:
             weight = name.weight / (1 + np.log(len(paths)))
             early = 1 + 1 / (1 + name.position / 20)  # a report is mostly about what it names first
@@ -257,10 +257,10 @@ def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict
             if name.in_title:
                 scores["name_title"][path] = max(scores["name_title"][path], weight)
     for tail in report.tails:
-        scores["qualified"][_paths_of_tail(index, tail, num_paths)] += 1
+        scores["qualified"][_paths_of_tail(table, tail, num_paths)] += 1
     depth = 0
     for tail in report.frames:
-        paths = _paths_of_tail(index, tail, num_paths)
+        paths = _paths_of_tail(table, tail, num_paths)
         depth += bool(paths)  # frames of libraries do not count
         for path in paths:
             scores["stack_first"][path] = max(scores["stack_first"][path], 1 / depth)
@@ -270,13 +270,13 @@ def named_paths(index: ChangeIndex, report: ReportWords, num_paths: int) -> dict
     return scores
 
 
-def _paths_of_name(index: ChangeIndex, name: str, num_paths: int) -> list[int]:
+def _paths_of_name(table: ChangeTable, name: str, num_paths: int) -> list[int]:
     """The paths, among the first ``num_paths``, that have a file name."""
-    return [path for path in index.paths_of_name.get(name, []) if path < num_paths]
+    return [path for path in table.paths_of_name.get(name, []) if path < num_paths]
 
 
-def _paths_of_tail(index: ChangeIndex, tail: str, num_paths: int) -> list[int]:
+def _paths_of_tail(table: ChangeTable, tail: str, num_paths: int) -> list[int]:
     """The paths that, without suffix, end with ``tail``, such as ``org/a/Parser``."""
     name = tail.rpartition("/")[2].lower()
-    paths = _paths_of_name(index, name, num_paths)
-    return [path for path in paths if f"/{index.table.paths[path].rpartition('.')[0]}".endswith(f"/{tail}")]
+    paths = _paths_of_name(table, name, num_paths)
+    return [path for path in paths if f"/{table.paths[path].rpartition('.')[0]}".endswith(f"/{tail}")]

@@ -193,10 +193,10 @@ def query_features(history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes
 
 def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLinks:
     """Owners and changes of files before commit ``before``."""
-    index = history.index
-    num_rows = index.num_rows(before)
-    num_changes = np.bincount(index.table.row_path[:num_rows], minlength=len(index.table.paths))[paths]
-    owners = [index.owners(path, count) for path, count in zip(paths.tolist(), num_changes.tolist(), strict=True)]
+    table = history.table
+    num_rows = table.num_rows(before)
+    num_changes = np.bincount(table.row_path[:num_rows], minlength=len(table.paths))[paths]
+    owners = [table.owners(path, count) for path, count in zip(paths.tolist(), num_changes.tolist(), strict=True)]
     nothing = np.empty(0, dtype=np.int64)
     lines = np.concatenate([nothing, *(owned.lines for owned in owners)])
     owned_file = np.repeat(np.arange(len(paths)), [len(owned.commits) for owned in owners])
@@ -204,14 +204,14 @@ def file_links(history: ChangeHistory, paths: np.ndarray, before: int) -> FileLi
     changed_file = np.repeat(np.arange(len(paths)), num_changes)
     # Of files with 2 and 3 changes: 0 1, 0 1 2.
     number = list_positions(np.zeros_like(num_changes), num_changes)
-    rows = index.rows_of_path.values[index.rows_of_path.starts[paths][changed_file] + number]
+    rows = table.rows_of_path.values[table.rows_of_path.starts[paths][changed_file] + number]
     return FileLinks(
         owned_file=owned_file,
         owner=np.concatenate([nothing, *(owned.commits for owned in owners)]),
         lines=lines,
         share=lines / total[owned_file],
         changed_file=changed_file,
-        changer=index.table.row_commit[rows],
+        changer=table.row_commit[rows],
         num_later=num_changes[changed_file] - 1 - number,
         is_first=number == 0,
     )
@@ -225,10 +225,10 @@ def match_changes(
     Those of a path are of all its changes together, of its name and of its content; ``size`` is log(1 + number of words
     of the content). Later commits are ignored.
     """
-    index = history.index
-    num_rows = index.num_rows(before)
-    row_commit, row_path = index.table.row_commit[:num_rows], index.table.row_path[:num_rows]
-    num_paths = index.num_paths(num_rows)
+    table = history.table
+    num_rows = table.num_rows(before)
+    row_commit, row_path = table.row_commit[:num_rows], table.row_path[:num_rows]
+    num_paths = table.num_paths(num_rows)
 
     def per_path(values: np.ndarray) -> np.ndarray:
         return np.bincount(row_path, values, num_paths)
@@ -243,9 +243,9 @@ def match_changes(
         # Scores by all words of the report, and by its title or its identifiers of code alone.
         return {name: report.words} | {f"{name}_{part}": getattr(report, part) for part in parts}
 
-    lengths = index.row_words.lengths[:num_rows]
+    lengths = table.counts_in_rows.lengths[:num_rows]
     total, added = lengths.sum(axis=1), lengths[:, 0]
-    message_lengths = index.message_words.lengths[:, 0]
+    message_lengths = table.counts_in_messages.lengths[:, 0]
     in_commits = [np.bincount(row_commit, values, before) for values in (total, added)]
     of_rows = Bm25Field(total, num_rows, queries("change"))
     diffs = Bm25Field(in_commits[0], before, queries("diff", "title", "code"))
@@ -258,11 +258,11 @@ def match_changes(
     sizes = np.maximum(per_path(lengths[:, 0] - lengths[:, 1]), 0)
     num_contents = int(np.count_nonzero(sizes))
     contents = Bm25Field(sizes, num_contents, queries("content", "title", "code"), PATH_K1, PATH_B)
-    of_paths = Bm25Field(index.path_words.lengths[:num_paths, 0], num_paths, queries("path", "title"))
+    of_paths = Bm25Field(table.path_words.lengths[:num_paths, 0], num_paths, queries("path", "title"))
 
     distinct = list(dict.fromkeys([*report.words, *report.code]))
     for word, number in zip(distinct, history.vocabulary([distinct], learn=False)[0].tolist(), strict=True):
-        rows, counts = index.row_words.find(number, num_rows)
+        rows, counts = table.counts_in_rows.find(number, num_rows)
         row_counts = counts.sum(axis=1)
         of_rows.add(word, rows, row_counts)
         diffs.add(word, *grouped(row_commit[rows], row_counts))
@@ -274,14 +274,14 @@ def match_changes(
         rows, counts = rows[in_added], counts[in_added, 0]
         added_lines.add(word, *grouped(row_commit[rows], counts))
         files_added.add(word, *paths_of(rows, counts))
-        commits, counts = index.message_words.find(number, before)
+        commits, counts = table.counts_in_messages.find(number, before)
         messages.add(word, commits, counts[:, 0])
         # A message also describes the files that its commit changed.
         first, end = np.searchsorted(row_commit, [commits, commits + 1])
         rows = list_positions(first, end - first)
         file_messages.add(word, *paths_of(rows, np.ones(len(rows))))
-    for word, number in zip(distinct, index.path_vocabulary([distinct], learn=False)[0].tolist(), strict=True):
-        paths, counts = index.path_words.find(number, num_paths)
+    for word, number in zip(distinct, table.path_vocabulary([distinct], learn=False)[0].tolist(), strict=True):
+        paths, counts = table.path_words.find(number, num_paths)
         of_paths.add(word, paths, counts[:, 0])
 
     row_scores = of_rows.scores["change"]

@@ -83,8 +83,8 @@ class InputLimits:
 
 
 @dataclass(frozen=True)
-class InputParts:
-    """The parts of an input besides comment and code.
+class InputParts(GraphRules):
+    """The parts of an input besides comment and code, with the rules of its flow graph.
 
     Raises ValueError if a choice is unknown, or there are types or roles without nodes.
     """
@@ -95,16 +95,9 @@ class InputParts:
     # ``flow`` for the nodes and edges of the semantic flow graph; ``data`` for variables and the flow of data between
     # them alone, as in GraphCodeBERT (Guo et al., 2021)
     edges: str = "flow"
-    begin_exit: str = "left"  # as in ``GraphRules``
-    else_expressions: str = "conditions"  # as in ``GraphRules``
-
-    @property
-    def rules(self) -> GraphRules:
-        """How the flow graphs are made."""
-        return GraphRules(self.begin_exit, self.else_expressions)
 
     def __post_init__(self) -> None:
-        GraphRules(self.begin_exit, self.else_expressions)  # checks them
+        super().__post_init__()
         if self.edges not in EDGE_CHOICES:
             raise ValueError(f"edges={self.edges} is unknown: choose {' or '.join(EDGE_CHOICES)}")
         if not self.nodes and (self.types or self.roles):

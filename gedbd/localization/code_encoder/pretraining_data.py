@@ -46,7 +46,7 @@ def read_inputs(
         graph = None
         if parts.nodes:
             try:
-                graph = method_graph(code, parts.rules)
+                graph = method_graph(code, parts)
                 num_approximate += graph.is_approximate
             except ValueError:
                 num_without_graph += 1

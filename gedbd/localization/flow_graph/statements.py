@@ -126,12 +126,15 @@ def _block(b: Builder, node: "Node") -> None:
         b.statements(node)
 
 
-def _break(b: Builder, node: "Node") -> None:
-    event = b.keyword(NodeType.BREAK, node, "break")
-    label = _label(b, node)
+def _jump(b: Builder, node: "Node") -> None:
+    """``break`` or ``continue``."""
+    is_break = node.type == "break_statement"
+    event = b.keyword(NodeType.BREAK, node, "break") if is_break else b.keyword(NodeType.CONTINUE, node, "continue")
+    label = next((b.text(child) for child in node.named_children if child.type == "identifier"), "")
     for target in reversed(b.body.targets):
-        if label in target.labels if label else not target.is_plain:
-            target.breaks.append(event)
+        may_reach = target.is_loop or (is_break and (bool(label) or not target.is_plain))
+        if may_reach and (not label or label in target.labels):
+            (target.breaks if is_break else target.continues).append(event)
             break
     b.events.frontier = []
 
@@ -140,16 +143,6 @@ def _constructor(b: Builder, node: "Node") -> None:
     """``this(...)``, ``super(...)`` or ``o.super(...)``."""
     b.expression(node.child_by_field_name("object"), Role.INVOCATION_TARGET)
     b.expressions(node.child_by_field_name("arguments"), Role.CONSTRUCTOR_ARGUMENT)
-
-
-def _continue(b: Builder, node: "Node") -> None:
-    event = b.keyword(NodeType.CONTINUE, node, "continue")
-    label = _label(b, node)
-    for target in reversed(b.body.targets):
-        if target.is_loop and (not label or label in target.labels):
-            target.continues.append(event)
-            break
-    b.events.frontier = []
 
 
 def _error(b: Builder, node: "Node") -> None:
@@ -222,11 +215,6 @@ def _throw(b: Builder, node: "Node") -> None:
         b.body.exits.append(event)
         b.body.needs_exit = True
     b.events.frontier = []
-
-
-def _label(b: Builder, node: "Node") -> str:
-    name = next((child for child in node.named_children if child.type == "identifier"), None)
-    return b.text(name) if name else ""
 
 
 def _begin_loop(b: Builder) -> Target:
@@ -372,9 +360,9 @@ STATEMENTS: "dict[str, Callable[[Builder, Node], object]]" = {
     "ERROR": _error,
     "assert_statement": lambda b, node: b.expressions(node, Role.ASSERT_VALUE),
     "block": _block,
-    "break_statement": _break,
+    "break_statement": _jump,
     "constructor_body": _block,
-    "continue_statement": _continue,
+    "continue_statement": _jump,
     "do_statement": _do,
     "enhanced_for_statement": _for_each,
     "explicit_constructor_invocation": _constructor,

@@ -18,8 +18,8 @@ from gedbd.corpora.bug_report import Report
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_hanging, print_line, printable, stage
 from gedbd.localization.locating.located_changes import LocatedChange, MatchedLine
-from gedbd.localization.locating.located_files import LocatedFile, LocatedPlace, PlaceCommit
-from gedbd.localization.locating.places import declared_name
+from gedbd.localization.locating.located_files import LocatedFile
+from gedbd.localization.locating.places import MatchedPlace, PlaceCommit, declared_name
 from gedbd.localization.locating.repository_index import (
     AnswerLimits,
     IndexLimits,
@@ -165,7 +165,7 @@ def _print_file(console: Console, file: LocatedFile, details: bool) -> None:
         _print_place(console, place, details)
 
 
-def _print_place(console: Console, place: LocatedPlace, details: bool) -> None:
+def _print_place(console: Console, place: MatchedPlace, details: bool) -> None:
     """Prints lines, name and last commit of a place; ``details`` adds its matching lines and further commits."""
     name = printable(declared_name(place.name) or place.name.strip())
     location = Text(f"{INDENT}{place.start}-{place.end} {name}", style="bold" if details else "")

@@ -15,7 +15,7 @@ from gedbd.io.console import stage
 from gedbd.localization.change_ranking.change_history import ChangeHistory
 from gedbd.localization.change_ranking.change_training import existing_paths, fixed_sources, fixes_of, reports_of
 from gedbd.localization.change_ranking.file_features import KnownFix
-from gedbd.localization.repository.commits import LinkBuilder
+from gedbd.localization.repository.commits import make_links
 from gedbd.retrieval.ranking_tasks import evenly_spaced
 
 
@@ -113,7 +113,7 @@ def with_all_links(corpus: ChangeCorpus) -> ChangeCorpus:
         )
     if corpus.reports.reports["created_at"].isna().any():
         raise ValueError(f"{corpus.name}: reports without a date cannot be replayed; give dataset.columns.created_at")
-    nothing = LinkBuilder(len(corpus.reports), len(corpus.commits), "none").links()
+    nothing = make_links([], len(corpus.reports), len(corpus.commits), "none")
     return replace(
         corpus,
         fixing=nothing if corpus.fixing is None else corpus.fixing,
@@ -177,12 +177,12 @@ def sources_of_fixes(corpus: ChangeCorpus, history: ChangeHistory) -> dict[int, 
     They are ``(F,)`` ascending paths of the history, including those that do not exist at the date of the report.
     """
     assert corpus.fixing is not None
-    index = history.index
-    number = {path: row for row, path in enumerate(index.table.paths)}
+    table = history.table
+    number = {path: row for row, path in enumerate(table.paths)}
     sources = {}
     for row, paths in (corpus.fixed_paths or {}).items():
         named = np.array(sorted(number[path] for path in paths if path in number), dtype=np.int64)
-        sources[row] = named[index.is_source[named] & ~index.is_test[named]]
+        sources[row] = named[table.is_source[named] & ~table.is_test[named]]
     for row in corpus.fixing.table["query"].unique().tolist():
         sources[row] = fixed_sources(history, corpus.fixing.relevant(row))
     return sources

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from math import fsum
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from gedbd.localization.repository.git_command import Git
 from gedbd.text.words import CJK_RUN, MAX_WORD_CHARS, PART, RUN_OR_WORD, WORD, normalise, pairs_of, stop_words
 
 MIN_LENGTH = 3
+MAX_CACHED_NAMES = 100_000  # identifiers: most lines of a file repeat those of others
 CONTEXT_WEIGHT = 0.5  # of a word in unchanged lines only
 MAX_LINES = 5
 MAX_TERMS = 8
@@ -76,8 +77,7 @@ class MatchedHunk:
 
 def match_hunks(commit: Commit, weights: Mapping[str, float], max_hunks: int) -> tuple[MatchedHunk, ...]:
     """The hunks of a commit that match a report, best first; ``weights`` are those of its lower-case words."""
-    shared_words = SharedWords(weights)
-    matches = (_match(change, hunk, weights, shared_words) for change in commit.files for hunk in change.hunks)
+    matches = (_match(change, hunk, weights) for change in commit.files for hunk in change.hunks)
     return tuple(sorted(filter(None, matches), key=lambda hunk: -hunk.score)[:max_hunks])
 
 
@@ -89,20 +89,7 @@ class WordSpan(NamedTuple):
     end: int
 
 
-class SharedWords:
-    """Finds lower-case words in many texts, with a cache of identifiers."""
-
-    def __init__(self, words: Container[str]) -> None:
-        self._shared = cache(lambda name: [word for word in _identifier_words(name) if word.word in words])
-
-    def __call__(self, text: str) -> list[WordSpan]:
-        """The ``word_spans`` of a text whose words are among ``words``."""
-        return [_moved(word, match.start()) for match in WORD.finditer(text) for word in self._shared(match[0])]
-
-
-def _match(
-    change: FileChange, hunk: Hunk, weights: Mapping[str, float], shared_words: SharedWords
-) -> MatchedHunk | None:
+def _match(change: FileChange, hunk: Hunk, weights: Mapping[str, float]) -> MatchedHunk | None:
     """The hunk with its lines that match best; None without a shared word."""
     changed: set[str] = set()
     unchanged: set[str] = set()
@@ -112,7 +99,7 @@ def _match(
     for line in hunk.lines:
         sign = line[:1]
         text = line[1:].removesuffix("\r")
-        shared = shared_words(text)
+        shared = list(word_spans(text, weights))
         terms = {word.word for word in shared}
         (unchanged if sign == " " else changed).update(terms)
         if shared:
@@ -148,20 +135,23 @@ def joined_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-def word_spans(text: str) -> Iterator[WordSpan]:
+def word_spans(text: str, among: Container[str] | None = None) -> Iterator[WordSpan]:
     """The words of three or more characters that ``gedbd.text.words`` finds, with their positions.
 
-    ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``.
+    ``new HTTPServer`` gives ``new``, ``httpserver``, ``http`` and ``server``. ``among`` are the words to find; None for
+    all.
     """
     for match in WORD.finditer(text):
         for word in _identifier_words(match[0]):
-            yield _moved(word, match.start())
+            if among is None or word.word in among:
+                yield _moved(word, match.start())
 
 
 def _moved(word: WordSpan, offset: int) -> WordSpan:
     return WordSpan(word.word, word.start + offset, word.end + offset)
 
 
+@lru_cache(maxsize=MAX_CACHED_NAMES)
 def _identifier_words(identifier: str) -> list[WordSpan]:
     """The words of an identifier: itself, then its parts."""
     if CJK_RUN.search(identifier):
@@ -262,15 +252,15 @@ def query_words(history: ChangeHistory, query: ChangeQuery) -> QueryWords:
     words = sorted({word.word for identifier in identifiers for word in word_spans(identifier)})
     num_before = history.num_before(query.created_at)
     numbers = np.array([text[0] for text in history.vocabulary([[word] for word in words], learn=False)], dtype="i4")
-    frequencies = history.index.frequency(numbers, num_before)
+    frequencies = history.table.frequency(numbers, num_before)
     weights = {
         word: float(np.log1p(num_before / frequency))
         for word, frequency in zip(words, frequencies.tolist(), strict=True)
         if frequency > 0
     }
-    num_files = history.index.num_paths(history.index.num_rows(num_before))
+    num_files = history.table.num_paths(history.table.num_rows(num_before))
     in_commits = frequencies >= max(MIN_GENERIC, GENERIC_SHARE * num_before)
-    in_files = history.index.file_frequency(numbers, num_before) >= max(MIN_GENERIC, GENERIC_SHARE * num_files)
+    in_files = history.table.file_frequency(numbers, num_before) >= max(MIN_GENERIC, GENERIC_SHARE * num_files)
     generic = (word for word, is_generic in zip(words, in_commits | in_files, strict=True) if is_generic)
     return QueryWords(weights, frozenset(generic))
 

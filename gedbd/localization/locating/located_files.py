@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from gedbd.localization.change_ranking.change_table import NUMBERS
 from gedbd.localization.change_ranking.file_features import MAX_COMMIT_FILES, MAX_SIMILAR, days_before
 from gedbd.localization.change_ranking.report_words import CODE_LIKE, find_frames
 from gedbd.localization.locating.located_changes import MAX_NAMED, QueryWords
-from gedbd.localization.locating.places import FileMatch, FramePlace, MatchedPlace, find_places, frames_in
+from gedbd.localization.locating.places import FileMatch, FramePlace, MatchedPlace, PlaceCommit, find_places, frames_in
 from gedbd.localization.repository.commit_history import EPOCH
 from gedbd.localization.repository.commit_history import MAX_SECONDS as MAX_SECONDS_OF_DATE
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode
@@ -43,16 +43,6 @@ WORDS = (
 FIXES = ("earlier_fixes",)
 TOGETHER = ("changed_together",)
 FIXED = ("num_fixes",)
-
-
-@dataclass(frozen=True)
-class PlaceCommit:
-    """A commit that last changed ``num_lines`` lines of a place; its title is the first line of the message."""
-
-    id: str
-    created_at: datetime
-    title: str
-    num_lines: int
 
 
 def last_commits(
@@ -122,13 +112,6 @@ def _newest(
 
 
 @dataclass(frozen=True)
-class LocatedPlace(MatchedPlace):
-    """A place of a file with its last commits."""
-
-    commits: tuple[PlaceCommit, ...]  # commits that last changed it, newest first; none if Git took too long
-
-
-@dataclass(frozen=True)
 class LocatedFile:
     """A file that a report may concern."""
 
@@ -139,7 +122,7 @@ class LocatedFile:
     explanation: tuple[str, ...]  # reasons for the rank
     contributions: dict[str, float]  # contribution of each feature to the score, by name
     # places that match best, best first; only for the first ``MAX_PLACED_FILES`` files
-    places: tuple[LocatedPlace, ...]
+    places: tuple[MatchedPlace, ...]
 
 
 class RankedFiles(NamedTuple):
@@ -190,7 +173,7 @@ def read_files(
             probability=file.probability,
             explanation=explanation,
             contributions=dict(file.contributions),
-            places=tuple(LocatedPlace(**vars(place), commits=commits[place]) for place in matches[path].places),
+            places=tuple(replace(place, commits=commits[place]) for place in matches[path].places),
         )
         for number, (file, path, explanation) in enumerate(zip(ranked.files, paths, reasons, strict=True))
     )
@@ -212,8 +195,8 @@ def _reasons(
     before = history.num_before(ranked.query.created_at)
     days = days_before(history, ranked.query, before)
     is_fix, num_files = (history.table.numbers[:, NUMBERS.index(name)] for name in ("is_fix", "num_files"))
-    index = history.index
-    changers = [index.table.row_commit[index.rows_of_path[file.row]] for file in ranked.files]
+    table = history.table
+    changers = [table.row_commit[table.rows_of_path[file.row]] for file in ranked.files]
     all_commits = [np.unique(commits[commits < before]) for commits in changers]
     small = [own[num_files[own] <= MAX_COMMIT_FILES] for own in all_commits]
     text = f"{ranked.query.title}\n{ranked.query.description}"

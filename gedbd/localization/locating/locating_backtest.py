@@ -206,10 +206,10 @@ def shuffled_rows(rows: np.ndarray, seed: int) -> dict[int, int]:
 
 def last_changes(history: ChangeHistory, before: int) -> Candidates:
     """The source files that exist after the first commits, scored by the row of their last commit."""
-    num_rows = history.index.num_rows(before)
-    last = np.zeros(history.index.num_paths(num_rows), dtype=np.int64)
+    num_rows = history.table.num_rows(before)
+    last = np.zeros(history.table.num_paths(num_rows), dtype=np.int64)
     last[history.table.row_path[:num_rows]] = history.table.row_commit[:num_rows]  # of several rows the last one counts
-    exists = existing_paths(history, np.flatnonzero(history.index.is_source), before)
+    exists = existing_paths(history, np.flatnonzero(history.table.is_source), before)
     return exists, last[exists]
 
 
@@ -221,8 +221,8 @@ def names_file(history: ChangeHistory, query: ChangeQuery) -> bool:
     before = history.num_before(query.created_at)
     report = report_words(query.title, query.description)
     report = report._replace(names=tuple(name for name in report.names if name.weight == 1))
-    exists = existing_paths(history, np.flatnonzero(history.index.is_source), before)
-    named = named_paths(history.index, report, history.index.num_paths(history.index.num_rows(before)))
+    exists = existing_paths(history, np.flatnonzero(history.table.is_source), before)
+    named = named_paths(history.table, report, history.table.num_paths(history.table.num_rows(before)))
     return any(bool((scores[exists] > 0).any()) for scores in named.values())
 
 
@@ -547,7 +547,7 @@ def first_commits(corpus: ChangeCorpus, ranks: pd.DataFrame) -> dict[str, object
 
 def first_files(history: ChangeHistory, ranks: pd.DataFrame) -> dict[str, object]:
     """``file`` (the first), ``fixed file`` (the best ranked, empty if none is ranked) and its ``rank``."""
-    paths = [*history.index.table.paths, ""]  # row -1 is the empty path
+    paths = [*history.table.paths, ""]  # row -1 is the empty path
     return {
         "file": [paths[row] for row in ranks["first"]],
         "fixed file": [paths[row] for row in ranks["found"]],

@@ -5,12 +5,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from gedbd.localization.change_ranking.report_words import Frame
-from gedbd.localization.locating.located_changes import MAX_LINES, MAX_TERMS, MatchedLine, SharedWords, joined_spans
+from gedbd.localization.locating.located_changes import MAX_LINES, MAX_TERMS, MatchedLine, joined_spans, word_spans
 from gedbd.localization.repository.git_command import Git, decode, find_entries, object_sizes, read_blobs
 from gedbd.text.words import PART, WORD, normalise
 
@@ -176,6 +177,16 @@ def _blocks(lines: Sequence[str], start: int, end: int, name: str) -> Iterator[C
 
 
 @dataclass(frozen=True)
+class PlaceCommit:
+    """A commit that last changed ``num_lines`` lines of a place; its title is the first line of the message."""
+
+    id: str
+    created_at: datetime
+    title: str
+    num_lines: int
+
+
+@dataclass(frozen=True)
 class MatchedPlace:
     """Lines of a file that match a report."""
 
@@ -190,6 +201,7 @@ class MatchedPlace:
     lines: tuple[MatchedLine, ...]
     num_left_out: int  # number of further lines that a stack trace names
     is_named: bool  # whether a stack trace names it
+    commits: tuple[PlaceCommit, ...] = ()  # commits that last changed it, newest first; none if Git took too long
 
 
 class FileMatch(NamedTuple):
@@ -251,12 +263,11 @@ class _PlaceFinder:
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = weights
-        self._shared_words = SharedWords(weights)
         self._max_score = 2 * EXACT_WEIGHT * sum(weights.values()) + 1.0  # above any score of words
 
     def terms(self, text: str) -> tuple[str, ...]:
         """The words that a text shares with the report, largest weight first."""
-        terms = {shared.word for word in set(WORD.findall(text)) for shared in self._shared_words(word)}
+        terms = {shared.word for word in set(WORD.findall(text)) for shared in word_spans(word, self._weights)}
         return tuple(sorted(terms, key=lambda term: (-self._weights[term], term)))
 
     def find(self, path: str, text: str, frames: Sequence[FramePlace]) -> Iterator[MatchedPlace]:
@@ -265,7 +276,7 @@ class _PlaceFinder:
         if not lines[-1]:
             lines.pop()  # the file ends with a line feed
         # Most words of a file are not in the report: each is looked up once.
-        hits = {word for word in set(WORD.findall(text)) if self._shared_words(word)}
+        hits = {word for word in set(WORD.findall(text)) if any(word_spans(word, self._weights))}
         if not hits and not frames:
             return
         sections = find_sections(lines, path)
@@ -285,7 +296,7 @@ class _PlaceFinder:
             line = lines[number - 1]
             if hits.isdisjoint(WORD.findall(line)):
                 continue
-            shared = self._shared_words(line)
+            shared = list(word_spans(line, self._weights))
             line_terms: dict[str, float] = {}
             for word, start, end in shared:
                 is_exact = len(PART.findall(line[start:end])) > 1

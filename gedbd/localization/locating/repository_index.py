@@ -318,8 +318,8 @@ class RepositoryIndex:
             files = ranker.find_files_in(features, limits.top_k, allowed)
             num_similar = fixes.num_similar(query.title, query.description, query.created_at)
             suspects = ranker.find_in(features, limits.top_commits) if limits.top_commits else []
-            existing = history.index.existing(history.index.num_rows(features.num_commits))
-            is_candidate = existing & (history.index.is_source & allowed)[: len(existing)]
+            existing = history.table.existing(history.table.num_rows(features.num_commits))
+            is_candidate = existing & (history.table.is_source & allowed)[: len(existing)]
         words = query_words(history, query)
         ranked = RankedFiles(history, query, num_similar, files)
         reading = self.limits.reading()

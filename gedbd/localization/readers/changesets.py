@@ -20,8 +20,9 @@ from gedbd.localization.repository.commits import (
     Commit,
     CommitIds,
     FileChange,
-    LinkBuilder,
+    LinkRow,
     change_tables,
+    make_links,
     parse_patch,
 )
 from gedbd.localization.repository.inducing import link_hunks
@@ -123,21 +124,21 @@ class _Resolver:
 
     def fixing(self, bugs: pd.DataFrame) -> Links:
         """Links from the reports to the commits that fixed them."""
-        builder = LinkBuilder(len(self._reports), len(self._tables.commits), "table")
+        rows = []
         ids = bugs[FULL_ID].where(bugs[FULL_ID] != "", bugs["fix_commit"]) if FULL_ID in bugs else bugs["fix_commit"]
         for report, id_ in zip(bugs["bug_id"], ids, strict=True):
             commit = self._commits.row(id_)
             if commit is None:
                 self._counts["reports whose fix commit is not among the changesets"] += 1
             else:
-                builder.add(self._reports[report], commit, self._dates[commit])
-        return builder.links()
+                rows.append((self._reports[report], commit, self._dates[commit]))
+        return make_links(rows, len(self._reports), len(self._tables.commits), "table")
 
     def inducing(self, named: pd.DataFrame) -> dict[str, Links]:
         """Links to the inducing commits and, where the files are named, to their files."""
         files = {id_: row for row, id_ in enumerate(self._tables.files.ids)}
-        to_commits = LinkBuilder(len(self._reports), len(self._tables.commits), "table")
-        to_files = LinkBuilder(len(self._reports), len(self._tables.files), "table")
+        to_commits: list[LinkRow] = []
+        to_files: list[LinkRow] = []
         for row in named.to_dict("records"):
             report = self._reports.get(row["bug_id"])
             commit = self._commits.row(row["inducing_commit"])
@@ -147,15 +148,17 @@ class _Resolver:
                 continue
             fix = self._commits.row(row.get("fix_commit", ""))
             made_at = pd.NaT if fix is None else self._dates[fix]
-            to_commits.add(report, commit, made_at)
+            to_commits.append((report, commit, made_at))
             for path in filter(None, row.get("files", "").split(FILE_SEPARATOR)):
                 file = files.get(f"{self._tables.commits.ids[commit]}:{path.strip()}")
                 if file is None:
                     self._counts["files of inducing commits that are not among the changed files, dropped"] += 1
                 else:
-                    to_files.add(report, file, made_at)
-        links = {"commit": to_commits.links()}
-        return links | {"file": to_files.links()} if "files" in named else links
+                    to_files.append((report, file, made_at))
+        links = {"commit": make_links(to_commits, len(self._reports), len(self._tables.commits), "table")}
+        if "files" in named:
+            links["file"] = make_links(to_files, len(self._reports), len(files), "table")
+        return links
 
     @property
     def warnings(self) -> tuple[str, ...]:

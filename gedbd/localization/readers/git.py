@@ -10,7 +10,7 @@ from gedbd.corpora.corpus import FIX_COLUMNS, ChangeCorpus, Corpus, FixedReports
 from gedbd.corpora.readers.csv_file import read_table
 from gedbd.io.files import corpus_name
 from gedbd.localization.repository.commit_history import ADVICE, History
-from gedbd.localization.repository.commits import Commit, Limits, LinkBuilder, TableBuilder
+from gedbd.localization.repository.commits import Commit, Limits, TableBuilder, make_links
 from gedbd.localization.repository.fixes import (
     DEFAULT_PATTERNS,
     Fix,
@@ -104,10 +104,8 @@ def read_git(
             _no_fix_message(folder, reports, fixes, table is None, (*table_warnings, *fixed.warnings, *path_warnings))
         )
     row_of = dict(zip(commits["id"], commits["commit"], strict=True))
-    links = LinkBuilder(len(reports), len(commits), "message" if table is None else "table")
-    for id_, rows in fixed.reports.items():
-        for report in rows:
-            links.add(report, row_of[id_], commits["created_at"].iloc[row_of[id_]])
+    dates = commits["created_at"]
+    link_rows = [(row, row_of[id_], dates.iloc[row_of[id_]]) for id_, rows in fixed.reports.items() for row in rows]
     fix_commits = [Fix(named[id_], rows) for id_, rows in fixed.reports.items()]
     cache = None if cache_dir is None else Path(cache_dir).expanduser()
     created_at = reports.reports["created_at"]
@@ -125,7 +123,7 @@ def read_git(
     return replace(
         history_only,
         reports=reports,
-        fixing=links.links(),
+        fixing=make_links(link_rows, len(reports), len(commits), "message" if table is None else "table"),
         inducing=inducing if fix_commits else {},  # a file without a commit does not tell what introduced its bug
         fixed_paths=fixed_paths,
         warnings=warnings,

@@ -89,27 +89,18 @@ class CommitIds:
         return rows[0] if len(rows) == 1 else None
 
 
-class LinkBuilder:
-    """Collects links between reports and the rows of one table; each pair once, with the earliest date."""
+LinkRow = tuple[int, int, pd.Timestamp | NaTType]
+"""The rows of a report and of a document, and when the link was made in UTC, ``NaT`` if unknown."""
 
-    def __init__(self, num_reports: int, num_documents: int, source: str) -> None:
-        self.num_reports = num_reports
-        self.num_documents = num_documents
-        self.source = source
-        self._rows: list[tuple[int, int, pd.Timestamp | NaTType]] = []
 
-    def add(self, report: int, document: int, made_at: pd.Timestamp | NaTType) -> None:
-        """Adds a link between two rows; ``made_at`` is UTC, or ``NaT`` if unknown."""
-        self._rows.append((report, document, made_at))
-
-    def links(self) -> Links:
-        """The links, by report and then by document."""
-        table = pd.DataFrame(self._rows, columns=["query", "document", "made_at"])
-        table = table.astype({"query": "int64", "document": "int64"}).assign(source=self.source)
-        table["made_at"] = pd.to_datetime(table["made_at"], utc=True)
-        table = table.sort_values(["query", "document", "made_at"], kind="stable")
-        kept = table.drop_duplicates(["query", "document"])[LINK_COLUMNS].reset_index(drop=True)
-        return Links(kept, self.num_reports, self.num_documents)
+def make_links(rows: Sequence[LinkRow], num_reports: int, num_documents: int, source: str) -> Links:
+    """Links of reports to the rows of one table, by both; each pair once, with the earliest date."""
+    table = pd.DataFrame(rows, columns=["query", "document", "made_at"])
+    table = table.astype({"query": "int64", "document": "int64"}).assign(source=source)
+    table["made_at"] = pd.to_datetime(table["made_at"], utc=True)
+    table = table.sort_values(["query", "document", "made_at"], kind="stable")
+    kept = table.drop_duplicates(["query", "document"])[LINK_COLUMNS].reset_index(drop=True)
+    return Links(kept, num_reports, num_documents)
 
 
 def parse_patch(lines: Iterable[str], limits: Limits = NO_LIMITS) -> list[FileChange]:
@@ -306,7 +297,7 @@ class TableBuilder:
         self._counts: Counter[str] = Counter()
 
     def add(self, commit: Commit) -> None:
-        """Adds the rows of a commit, which comes after its parents."""
+        """Adds the rows of a commit, which is no older than those before it."""
         title, _, description = commit.message.strip().partition("\n")
         files = joined_by_path(commit.files)
         row = len(self._commits)
@@ -355,25 +346,19 @@ class TableBuilder:
         return text[: self.max_diff_chars]
 
     def tables(self) -> ChangeTables:
-        """The tables in chronological order; commits with the same date keep the order in which they were added."""
+        """The tables of the commits so far."""
         commits = _frame(self._commits, (*CHANGE_COLUMNS, *COMMIT_COLUMNS))
         files = _frame(self._files, CHANGE_COLUMNS)
-        hunks = _frame(self._hunks, (*CHANGE_COLUMNS, *HUNK_COLUMNS))
-        order = commits["created_at"].argsort(kind="stable").to_numpy()
-        commits = commits.iloc[order].reset_index(drop=True).assign(commit=np.arange(len(commits)))
-        # Order [2, 0, 1] puts the commit that was added third into row 0: the new rows of the old ones are [1, 2, 0].
-        new_row = np.argsort(order)
-        files, file_row = _renumbered(files, "commit", new_row)
-        hunks, _ = _renumbered(hunks.assign(commit=new_row[hunks["commit"]]), "file", file_row)
+        hunks = _frame(self._hunks, (*CHANGE_COLUMNS, *HUNK_COLUMNS)).astype({"file": np.int64})
         warnings = tuple(f"{what}: {count:,}" for what, count in self._counts.items() if count)
         documents = [Documents(self.name, table) for table in (commits, files, hunks)]
         return ChangeTables(documents[0], documents[1], documents[2], warnings)
 
 
 def change_tables(name: str, commits: Iterable[Commit], max_diff_chars: int) -> ChangeTables:
-    """The tables of commits, parents first."""
+    """The tables of commits, parents first; commits with the same date keep their order."""
     builder = TableBuilder(name, max_diff_chars)
-    for commit in commits:
+    for commit in sorted(commits, key=lambda commit: commit.created_at):
         builder.add(commit)
     return builder.tables()
 
@@ -411,14 +396,7 @@ def hunk_text(hunk: Hunk) -> str:
 
 
 def _frame(rows: list[tuple[object, ...]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """Rows as a table; ``created_at`` is UTC even without rows."""
-    table = pd.DataFrame(rows, columns=list(columns))
+    """Rows as a table; ``created_at`` is UTC, and ``commit`` a number, even without rows."""
+    table = pd.DataFrame(rows, columns=list(columns)).astype({"commit": np.int64})
     rows.clear()  # the table holds them now
     return table.assign(created_at=pd.to_datetime(table["created_at"], utc=True))
-
-
-def _renumbered(table: pd.DataFrame, column: str, new_row: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
-    """Renumbers ``column``, rows of another table, and sorts by it; also returns the new row of each old row."""
-    table = table.assign(**{column: new_row[table[column].to_numpy(dtype=np.int64)]})
-    order = table[column].argsort(kind="stable").to_numpy()
-    return table.iloc[order].reset_index(drop=True), np.argsort(order)

@@ -21,7 +21,7 @@ import pandas as pd
 
 from gedbd.corpora.relevance import Links
 from gedbd.io.console import item_progress
-from gedbd.localization.repository.commits import ChangeTables, Commit, FileChange, Hunk, LinkBuilder
+from gedbd.localization.repository.commits import ChangeTables, Commit, FileChange, Hunk, LinkRow, make_links
 from gedbd.localization.repository.fixes import Fix
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode, encoded_paths, unquote
 from gedbd.localization.repository.row_cache import RowCache
@@ -306,7 +306,11 @@ def find_inducing(
             except MissingObjectError:
                 trace = Trace([], MISSING)  # not cached, as the object may be fetched later
             collector.add(fix, trace)
-    links = {name: builder.links() for name, builder in collector.links.items()}
+    num_documents = (len(tables.commits), len(tables.files), len(tables.hunks))
+    links = {
+        name: make_links(rows, len(created_at), count, SOURCE)
+        for (name, rows), count in zip(collector.rows.items(), num_documents, strict=True)
+    }
     warnings = collector.warnings
     if cache is not None and cache.was_damaged:
         warnings = (f"{cache.path} was damaged: the fixes are traced again", *warnings)
@@ -319,8 +323,7 @@ class _Collector:
     def __init__(self, tables: ChangeTables, created_at: pd.Series, fixes: Sequence[Fix]) -> None:
         self._created_at = created_at
         self._fixed_by = {(row, fix.commit.id) for fix in fixes for row in fix.reports}
-        documents = {"commit": tables.commits, "file": tables.files, "hunk": tables.hunks}
-        self.links = {name: LinkBuilder(len(created_at), len(table), SOURCE) for name, table in documents.items()}
+        self.rows: dict[str, list[LinkRow]] = {"commit": [], "file": [], "hunk": []}
         self._reasons: Counter[str] = Counter()
         self._lines: Counter[str] = Counter()
         commits = tables.commits.table
@@ -350,15 +353,15 @@ class _Collector:
         # A comparison with NaT is false.
         if made_at >= self._created_at.iloc[report] or (report, line.commit_id) in self._fixed_by:
             return False
-        self.links["commit"].add(report, row, fixed_at)
+        self.rows["commit"].append((report, row, fixed_at))
         file = self._files.get(f"{line.commit_id}:{line.path}")
         hunk = None if file is None else self._hunk(file, line.line)
         if file is not None:
-            self.links["file"].add(report, file, fixed_at)
+            self.rows["file"].append((report, file, fixed_at))
         if hunk is None:
             self._lines["a hunk that was cut off"] += 1
         else:
-            self.links["hunk"].add(report, hunk, fixed_at)
+            self.rows["hunk"].append((report, hunk, fixed_at))
         return True
 
     def _hunk(self, file: int, line: int) -> int | None:
@@ -386,7 +389,7 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
     hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))
     paths = tables.hunks.table["paths"].tolist()
     diffs = tables.hunks.table["diff"].tolist()
-    builder = LinkBuilder(inducing_files.num_queries, len(tables.hunks), HUNK_SOURCE)
+    rows: list[LinkRow] = []
     linked = set()
     for report in inducing_files.table["query"].unique().tolist():
         links = inducing_files.table[inducing_files.table["query"] == report]
@@ -395,14 +398,14 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
         for file, made_at in zip(links["document"], links["made_at"], strict=True):
             for row in hunks[file]:
                 if _of_same_file(removed, paths[row]) & _code_lines(diffs[row], "+"):
-                    builder.add(report, row, made_at)
+                    rows.append((report, row, made_at))
                     linked.add(report)
     total = inducing_files.table["query"].nunique()
     warning = (
         f"reports with inducing files whose inducing hunks are found by equal lines: {len(linked):,}; not found, as"
         f" diffs were cut or lines were changed in between: {total - len(linked):,}"
     )
-    return builder.links(), (warning,)
+    return make_links(rows, inducing_files.num_queries, len(tables.hunks), HUNK_SOURCE), (warning,)
 
 
 def _rows_of_each(owner: np.ndarray, count: int) -> list[list[int]]:

@@ -1,7 +1,9 @@
 """Reports and changes as inputs of the two encoders."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -130,7 +132,7 @@ def change_inputs(side: Side, changes: pd.DataFrame, form: Form = "ARCL", messag
     """Changes: the first line of the message and the changed paths as the comment, and the diff as the code."""
     rows = list(zip(changes["title"], changes["paths"], changes["diff"], strict=True))
     max_characters = CHARACTERS_PER_TOKEN * side.limits.code_tokens
-    rules = side.parts.rules if side.parts is not None and side.parts.nodes else None
+    rules = side.parts if side.parts is not None and side.parts.nodes else None
 
     def make(row: int) -> CodeInput:
         title, paths, diff = rows[row]
@@ -151,6 +153,7 @@ class Line(NamedTuple):
     text: str  # text after the sign
     hunk: int  # number of the hunk
     in_diff: int  # start of the text in the diff
+    is_java: bool  # whether the hunk belongs to a Java file
 
 
 class ChangeText(NamedTuple):
@@ -181,8 +184,7 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     if form not in get_args(Form):
         raise ValueError(f"the form {form!r} of change texts is unknown: choose {', '.join(get_args(Form))}")
     diff = diff[:max_characters]
-    java_hunks: set[int] = set()
-    lines = list(lines_of(diff, is_java, java_hunks))
+    lines = list(lines_of(diff, is_java))
     text = diff
     starts = [line.in_diff for line in lines]
     if form != "D":
@@ -191,9 +193,9 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     if rules is None:
         return ChangeText(text, None)
     graphs = []
-    for hunk in sorted(java_hunks):
-        numbers = [number for number, line in enumerate(lines) if line.hunk == hunk]
-        graph = _hunk_graph([lines[number] for number in numbers], [starts[number] for number in numbers], rules)
+    placed = ((line, start) for line, start in zip(lines, starts, strict=True) if line.is_java)
+    for _, hunk in groupby(placed, key=lambda item: item[0].hunk):
+        graph = _hunk_graph(list(hunk), rules)
         if graph is not None:
             graphs.append(graph)
     return ChangeText(text, joined(graphs) if graphs else None)
@@ -218,8 +220,8 @@ def _marked_text(lines: list[Line], form: Form) -> tuple[str, list[int]]:
     return text.removesuffix("\n"), starts
 
 
-def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
-    """The lines of the hunks of a diff; adds the numbers of hunks of Java files to ``java_hunks``."""
+def lines_of(diff: str, is_java: bool) -> Iterator[Line]:
+    """The lines of the hunks of a diff; ``is_java`` is that of hunks without a file header."""
     reader = DiffReader()
     hunk = -1
     start = 0
@@ -229,31 +231,29 @@ def lines_of(diff: str, is_java: bool, java_hunks: set[int]) -> Iterator[Line]:
             is_java = line.rstrip().endswith(".java")
         elif kind == NEW_HUNK:
             hunk += 1
-            if is_java:
-                java_hunks.add(hunk)
         elif kind in MARKS:
-            yield Line(kind, line[1:], hunk, start + len(line[:1]))
+            yield Line(kind, line[1:], hunk, start + len(line[:1]), is_java)
         start += len(line) + 1
 
 
-def _hunk_graph(lines: list[Line], starts: list[int], rules: GraphRules) -> FlowGraph | None:
-    """The graph of one side of a hunk, with spans in the text."""
-    side = NEW_SIDE if any(line.sign == "+" for line in lines) else OLD_SIDE
-    numbers = [number for number, line in enumerate(lines) if line.sign in side]
-    texts = [lines[number].text for number in numbers]
+def _hunk_graph(placed: list[tuple[Line, int]], rules: GraphRules) -> FlowGraph | None:
+    """The graph of one side of a hunk, given by its lines and their starts in the text, with spans in the text."""
+    side = NEW_SIDE if any(line.sign == "+" for line, _ in placed) else OLD_SIDE
+    placed = [item for item in placed if item[0].sign in side]
+    texts = [line.text for line, _ in placed]
     graph = fragment_graph("\n".join(texts), rules)
     if graph is None or not len(graph):
         return None
     # Lines of 3 and 5 characters start at 0 and 4 in the code of the side.
     lengths = np.array([len(text) for text in texts])
     in_code = np.cumsum(lengths + 1) - lengths - 1
-    in_text = np.array([starts[number] for number in numbers])
+    in_text = np.array([start for _, start in placed])
     line = np.searchsorted(in_code, graph.spans[:, 0], side="right") - 1
     start = in_text[line] + graph.spans[:, 0] - in_code[line]
     # A node of several lines is cut at the end of its first line.
     end = np.minimum(start + graph.spans[:, 1] - graph.spans[:, 0], in_text[line] + lengths[line])
     spans = np.stack([start, np.maximum(end, start)], axis=1).astype(np.int32)
-    return FlowGraph(graph.names, spans, graph.types, graph.roles, graph.edges, graph.kinds, graph.is_approximate)
+    return replace(graph, spans=spans)
 
 
 def joined(graphs: list[FlowGraph]) -> FlowGraph:

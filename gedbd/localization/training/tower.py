@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from lightning_fabric.utilities import move_data_to_device
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
@@ -250,10 +251,7 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
     batch_ranges = split_by_tokens(lengths[order].tolist(), token_budget(device))
     for first, last in track(batch_ranges, f"encode {label}", transient=True, disable=quiet):
         positions = order[first:last]
-        batch = collate([inputs[row] for row in rows[positions].tolist()])
-        edges = CodeEdges(*(edge.to(device) for edge in batch.edges))
-        n_id, input_ids, sizes, blocks = (tensor.to(device) for tensor in batch[:4])
-        batch = CodeBatch(n_id, input_ids, sizes, blocks, edges)
+        batch = move_data_to_device(collate([inputs[row] for row in rows[positions].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             token_features = tower.read(batch) if with_tokens or tower.by_tokens else None
             pooled = tower(batch) if token_features is None else tower.pool(token_features)

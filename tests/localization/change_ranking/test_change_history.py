@@ -4,14 +4,8 @@ import numpy as np
 import pandas as pd
 from small_history import DAY, START, added, changed, commit, history_of, hunk, made_commits, tables
 
-from gedbd.localization.change_ranking.change_history import (
-    ASSUMED_LINES,
-    MAX_LINES,
-    ChangeHistory,
-    ChangeQuery,
-    FileLines,
-)
-from gedbd.localization.change_ranking.change_table import read_file_diff
+from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
+from gedbd.localization.change_ranking.change_table import ASSUMED_LINES, MAX_LINES, FileLines, read_file_diff
 from gedbd.localization.change_ranking.query_features import query_features
 
 DIFF = """diff --git a/src/Old.java b/src/New.java
@@ -70,7 +64,7 @@ def test_commits_added_in_pieces_of_any_date():
     for piece in (2, 0, 1):
         built = tables(pieces[piece])
         history.add(built.commits.table, built.files.table)
-        assert history.index is not None  # made for the state so far
+        assert history.table.path_words is not None  # made for the state so far
     check_same(history, history_of(commits))
 
 
@@ -103,8 +97,8 @@ def test_before():
     assert history.num_before((START + DAY * 2).tz_localize(None)) == 2
     assert history.num_before(None) == 5
     numbers = history.vocabulary([["socket", "unheard"]], learn=False)[0]
-    assert history.index.frequency(numbers, 5).tolist() == [1, 0]
-    assert history.index.frequency(numbers, 4).tolist() == [0, 0]
+    assert history.table.frequency(numbers, 5).tolist() == [1, 0]
+    assert history.table.frequency(numbers, 4).tolist() == [0, 0]
 
 
 def change(number: int, *edits: tuple[int, int, int], deleted: bool = False, shown: bool = True) -> tuple:
@@ -173,9 +167,9 @@ def test_lines_follow_a_renaming_and_a_deleted_file_has_none():
     history = history_of(commits)
     paths = history.table.paths
     path = paths.index("b.java")
-    renamed_lines = history.index.owners(path, 1)
-    assert history.index.owners(path, 2).total == 0
-    for again in (renamed_lines, history.index.owners(path, 1)):  # the second one begins at the first change
+    renamed_lines = history.table.owners(path, 1)
+    assert history.table.owners(path, 2).total == 0
+    for again in (renamed_lines, history.table.owners(path, 1)):  # the second one begins at the first change
         assert dict(zip(again.commits.tolist(), again.lines.tolist(), strict=True)) == {0: 2, 1: 1}
     # Going on from what is known is the same as beginning at the start.
-    assert history_of(commits).index.owners(path, 2).total == 0
+    assert history_of(commits).table.owners(path, 2).total == 0

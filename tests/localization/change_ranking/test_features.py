@@ -68,8 +68,8 @@ def naive_bm25(texts, weights, k1, b):
 def test_names_and_stack_traces():
     paths = ["net/io/Socket.java", "net/io/Router.java", "old/io/Router.java", "doc/list.txt"]
     files = [changed(path, hunk(0, added("x")), status="A") for path in paths]
-    index = history_of([commit(0, "add", *files)]).index
-    place = {path: index.table.paths.index(path) for path in paths}
+    index = history_of([commit(0, "add", *files)]).table
+    place = {path: index.paths.index(path) for path in paths}
     found = named_paths(index, report_words("Router broken", f"see net.io.Socket\n{TRACE}"), 4)
     assert found["qualified"][place["net/io/Socket.java"]] == np.float32(np.log1p(2))  # in the text and in a frame
     # The frame of java.util.List hits no file, so Socket is the first and Router the second one.
@@ -183,7 +183,7 @@ def test_deleted_and_renamed_files_do_not_exist_and_candidates_are_source_files(
             commit(3, "again", changed("a.py", hunk(0, added("needle")), status="A")),
         ]
     )
-    index = history.index
+    index = history.table
     found = []
     for before in range(5):
         exists = index.existing(index.num_rows(before))
@@ -214,7 +214,7 @@ def test_files_changed_together_and_folders_by_hand():
         "c.py": 1 / 3**0.5 / 2,
     }
     np.testing.assert_allclose(found, [expected[path] for path in paths])
-    folders = history.index.folders
+    folders = history.table.folders
     assert folders[paths.index("x/a.py")] == folders[paths.index("x/b.py")] != folders[paths.index("c.py")]
 
 

@@ -9,7 +9,7 @@ from small_history import FAST, NUM_COMMITS, NUM_REPORTS, NUM_TRAIN, START, link
 from small_reports import PrecomputedScores
 
 from gedbd.corpora.corpus import ChangeCorpus
-from gedbd.localization.change_ranking.change_history import ChangeIndex, ChangeQuery
+from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import CONTENT_FREE, ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
     ChangeRankerScorer,
@@ -206,4 +206,3 @@ def test_default_ranker(corpus):
     assert len(ranker.to_text()) < 400_000
     history = Replay(corpus).history
     assert gain(corpus, ranker, history) > 0
-    assert isinstance(history.index, ChangeIndex)

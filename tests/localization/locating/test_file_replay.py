@@ -69,7 +69,7 @@ def reports_for_files(corpus):
 def test_reports_whose_fix_changed_an_earlier_source_file_are_tested(corpus):
     _, history, reports = reports_for_files(corpus)
     assert reports.rows.tolist() == [0, 1, 4]  # neither the fix of a test nor the one that adds a file
-    paths = history.index.table.paths
+    paths = history.table.paths
     assert [[paths[row] for row in rows] for rows in reports.relevant] == [[ALPHA], [BETA, GAMMA], [GAMMA]]
     assert reports.made_at.tolist() == list(days([8, 10, 17]))  # the last one is known at its own date
     assert (reports.num_reports, reports.num_fixed) == (6, 5)

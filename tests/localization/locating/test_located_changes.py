@@ -9,7 +9,6 @@ from gedbd.localization.change_ranking.change_history import ChangeQuery
 from gedbd.localization.change_ranking.query_features import feature_names
 from gedbd.localization.locating.located_changes import (
     QueryWords,
-    SharedWords,
     family,
     joined_spans,
     largest_families,
@@ -78,8 +77,8 @@ def test_words_are_those_of_the_ranking():
     text = "if (HTTPServer2.__init__(my_value) && größe != 0x10 /* 点击OK按钮 */) { return parseURLs(x1, 'can''t'); }"
     expected = [word for word in CodeWords().of_text(text) if len(word) >= 3 or word in ("点击", "按钮")]
     assert [word.word for word in word_spans(text)] == expected
-    assert SharedWords(set(expected))(text) == list(word_spans(text))
-    assert [word.word for word in SharedWords({"http", "value"})(f"{text} {text}")] == ["http", "value"] * 2
+    assert list(word_spans(text, set(expected))) == list(word_spans(text))
+    assert [word.word for word in word_spans(f"{text} {text}", {"http", "value"})] == ["http", "value"] * 2
     assert all(normalise(text[start:end]) == word for word, start, end in word_spans(text))
 
 
