@@ -385,18 +385,18 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
 
     The links have the dates of the links to files; a warning counts the reports with and without such links.
     """
-    hunks = _rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
-    hunks_of_commit = _rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))
+    hunks = rows_of_each(tables.hunks.table["file"].to_numpy(), len(tables.files))
+    hunks_of_commit = rows_of_each(tables.hunks.table["commit"].to_numpy(), len(tables.commits))
     paths = tables.hunks.table["paths"].tolist()
     diffs = tables.hunks.table["diff"].tolist()
     rows: list[LinkRow] = []
     linked = set()
     for report in inducing_files.table["query"].unique().tolist():
         links = inducing_files.table[inducing_files.table["query"] == report]
-        fixes = [row for commit in fixing.relevant(report) for row in hunks_of_commit[commit]]
+        fixes = [row for commit in fixing.relevant(report) for row in hunks_of_commit[commit].tolist()]
         removed = _removed_lines([paths[row] for row in fixes], [diffs[row] for row in fixes])
         for file, made_at in zip(links["document"], links["made_at"], strict=True):
-            for row in hunks[file]:
+            for row in hunks[file].tolist():
                 if _of_same_file(removed, paths[row]) & _code_lines(diffs[row], "+"):
                     rows.append((report, row, made_at))
                     linked.add(report)
@@ -408,10 +408,10 @@ def link_hunks(fixing: Links, inducing_files: Links, tables: ChangeTables) -> tu
     return make_links(rows, inducing_files.num_queries, len(tables.hunks), HUNK_SOURCE), (warning,)
 
 
-def _rows_of_each(owner: np.ndarray, count: int) -> list[list[int]]:
-    """The rows of each owner: ``[0, 0, 2]`` of 3 owners gives rows 0 and 1, none, and 2."""
+def rows_of_each(owner: np.ndarray, count: int) -> list[np.ndarray]:
+    """The rows of each owner, ascending: ``[0, 0, 2]`` of 3 owners gives rows 0 and 1, none, and 2."""
     ends = np.cumsum(np.bincount(owner, minlength=count))
-    return [rows.tolist() for rows in np.split(np.argsort(owner, kind="stable"), ends[:-1])]
+    return np.split(np.argsort(owner, kind="stable"), ends[:-1])
 
 
 def _removed_lines(paths: Sequence[str], diffs: Sequence[str]) -> RemovedLines:

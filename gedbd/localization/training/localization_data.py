@@ -17,6 +17,7 @@ from gedbd.experiments.training_task import batch_loader, process_of
 from gedbd.localization.change_ranking.change_training import reports_of
 from gedbd.localization.code_encoder.code_inputs import CodeBatch, collate
 from gedbd.localization.code_encoder.pretraining_data import BatchRows
+from gedbd.localization.repository.inducing import rows_of_each
 from gedbd.localization.training.change_inputs import Inputs
 from gedbd.retrieval.ranking_tasks import EarlierDocuments
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs, count_earlier
@@ -154,9 +155,7 @@ class InducingPairs:
         self.reports = np.unique(reports)
         self.before = num_before(corpus, "commit")
         self.commit_of = corpus.changes(granularity).table["commit"].to_numpy(dtype=np.int64)
-        # The rows of each commit: of [0, 0, 2] and 3 commits, rows 0 and 1, none, and 2.
-        ends = np.cumsum(np.bincount(self.commit_of, minlength=len(corpus.commits)))
-        self.rows_of = np.split(np.argsort(self.commit_of, kind="stable"), ends[:-1])
+        self.rows_of = rows_of_each(self.commit_of, len(corpus.commits))
         links = corpus.inducing["commit"].pairs
         self.inducing = _sets(links[0], links[1])
         self.induced = _sets(links[1], links[0])
