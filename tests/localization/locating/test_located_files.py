@@ -15,15 +15,8 @@ from gedbd.localization.change_ranking.change_ranker import Suspect
 from gedbd.localization.change_ranking.file_features import KnownFix, KnownFixes
 from gedbd.localization.locating.answering import as_json
 from gedbd.localization.locating.located_changes import QueryWords
-from gedbd.localization.locating.located_files import (
-    PlaceCommit,
-    RankedFiles,
-    commit_before,
-    is_named,
-    last_commits,
-    read_files,
-)
-from gedbd.localization.locating.places import MatchedPlace
+from gedbd.localization.locating.located_files import RankedFiles, commit_before, is_named, last_commits, read_files
+from gedbd.localization.locating.places import MatchedPlace, PlaceCommit
 from gedbd.localization.locating.repository_index import AnswerLimits, Located, query_of
 from gedbd.localization.repository.git_command import Git
 from gedbd.localization.repository.inducing import blame_lines
