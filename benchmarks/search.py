@@ -155,7 +155,7 @@ def _served(path: Path, asked: Sequence[Report], clients: int) -> list[Row]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "gedbd.commands.serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
+    command = [sys.executable, "-m", "gedbd", "serve", f"index={path}", f"port={address.rsplit(':', 1)[1]}"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ)
     try:
         _wait_for(address)

@@ -40,8 +40,21 @@ def main() -> None:
         sys.argv = ["gedbd", *rest]
         # Further processes would import modules from the current folder, which may be a stranger's; this one does not.
         os.environ["PYTHONSAFEPATH"] = "1"
-        # As ``python -m`` does: Lightning and sweeps start further processes by the module's name in ``__main__``.
-        runpy.run_module(module_of(first), run_name="__main__", alter_sys=True)
+        run(first)
+
+
+def run(command: str) -> None:
+    """Runs a command; a mistake of its user ends the process with one line."""
+    from gedbd.configuration.errors import CommandError  # it imports Hydra
+
+    if command == TRAIN:  # as ``python -m`` does: Lightning starts further processes by the name of ``__main__``
+        runpy.run_module(module_of(command), run_name="__main__", alter_sys=True)
+        return
+    try:
+        import_module(module_of(command)).main()
+    except CommandError as error:
+        print(error, file=sys.stderr, flush=True)
+        raise SystemExit(error.status) from None
 
 
 def command_names() -> list[str]:

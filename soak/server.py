@@ -25,7 +25,7 @@ MAX_STOP_S = 60.0
 
 
 class Server:
-    """``gedbd.commands.serve`` over an index, as a process that can be killed, stopped and started again.
+    """``gedbd serve`` over an index, as a process that can be killed, stopped and started again.
 
     Args:
         index: Folder of the index.
@@ -121,7 +121,7 @@ class Server:
         return int(line.split()[1]) / 1024
 
     def _command(self, port: int) -> list[str]:
-        return [sys.executable, "-m", "gedbd.commands.serve", f"index={self.index}", f"port={port}", *self.options]
+        return [sys.executable, "-m", "gedbd", "serve", f"index={self.index}", f"port={port}", *self.options]
 
     def environment(self) -> dict[str, str]:
         """The variables of a process that works on the index."""
@@ -148,14 +148,16 @@ def build_index(work: Path, out: Path, hub: SmallGitHub) -> None:
     (work / "issues.json").write_text(json.dumps(exported))
     environment = os.environ | {"GEDBD_CACHE": str(work / "cache")}
     backtest = [
-        "gedbd.commands.backtest",
+        "backtest",
         "dataset=github",
         "dataset.path=issues.json",
         "encoder=tiny",
         "hydra.run.dir=backtest",
     ]
-    for words in (backtest, ["gedbd.commands.index", "run=backtest", f"out={out}"]):
-        subprocess.run([sys.executable, "-m", *words], cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL)
+    for words in (backtest, ["index", "run=backtest", f"out={out}"]):
+        subprocess.run(
+            [sys.executable, "-m", "gedbd", *words], cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL
+        )
 
 
 def _clock_library(work: Path) -> Path | None:

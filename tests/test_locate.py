@@ -189,12 +189,13 @@ def test_ctrl_c_ends_in_one_line(run, tmp_path, monkeypatch, capsys):
 
 
 def test_answering_imports_nothing_that_trains(made, tmp_path):
-    words = ["gedbd", f"repo={made}/project.git", f"cache_dir={tmp_path}", "crash"]
+    words = ["gedbd", "locate", f"repo={made}/project.git", f"cache_dir={tmp_path}", "crash"]
     code = f"""
-import runpy, sys
-sys.argv = {words!r}
-runpy.run_module("gedbd.commands.locate", run_name="__main__", alter_sys=True)
-runpy.run_module("gedbd.commands.locate", run_name="__main__", alter_sys=True)
+import sys
+from gedbd.__main__ import main
+for _ in range(2):
+    sys.argv = {words!r}
+    main()
 print(*{{name.partition(".")[0] for name in sys.modules}})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)

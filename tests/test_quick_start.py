@@ -7,7 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 from run_commands import commands_in
 
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
+from gedbd.service.middleware import Settings
 from gedbd.triage.stored_index import open_index
 
 TINY = ["encoder=tiny", "trainer=smoke", "trainer.accelerator=cpu"]

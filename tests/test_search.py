@@ -21,9 +21,10 @@ pytestmark = pytest.mark.integration
 TRAINING_ONLY = {"lightning", "pytorch_lightning", "lightning_fabric", "torchmetrics", "torch_geometric", "wandb"}
 REPORTING_ONLY = {"sklearn", "matplotlib"}
 SEARCH_AND_LIST_MODULES = """
-import runpy, sys
-sys.argv = ["search", "index=stored", "json=true", "crash when I paste"]
-runpy.run_module("gedbd.commands.search", run_name="__main__", alter_sys=True)
+import sys
+from gedbd.__main__ import main
+sys.argv = ["gedbd", "search", "index=stored", "json=true", "crash when I paste"]
+main()
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 

@@ -9,9 +9,10 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers, plain_errors
+from gedbd.api.calls import Options, long_call, option_words, own_random_numbers, plain_errors
 from gedbd.api.corpora import dataset_options
 from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
+from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def backtest(
         from gedbd.triage.backtesting.backtest_run import check_backtest, measure_history
         from gedbd.triage.backtesting.judgements import with_accepted
 
-        cfg = command_options("backtest", [*words, f"seed={seed}", *option_words(options)])
+        cfg = compose_options("backtest", [*words, f"seed={seed}", *option_words(options)])
         encoder = as_encoder(encoder or "minilm")
         weights = None
         if encoder._run is not None:

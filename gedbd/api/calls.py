@@ -1,4 +1,4 @@
-"""Helpers of the API: command options, one-line errors, and isolated random numbers."""
+"""Helpers of the API: words of options, one-line errors, and isolated random numbers."""
 
 import os
 import re
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
-from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from gedbd.configuration.command_words import quoted_text
@@ -22,23 +21,6 @@ from gedbd.io.files import CONF_DIR
 Options = Sequence[str] | Mapping[str, Any]
 NAME = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][\w/.-]*", re.IGNORECASE)  # what Hydra reads as text
 SEED_VARIABLE = "PL_GLOBAL_SEED"  # Lightning's seed_everything sets it
-
-
-def command_options(command: str, words: Sequence[str], cache_dir: str | Path | None = None) -> DictConfig:
-    """Composes and checks the options of a command.
-
-    Args:
-        command: Name of its file in ``conf/``.
-        words: Options, such as ``encoder=tiny``.
-        cache_dir: Folder of cached vectors; None for the default.
-
-    Raises:
-        ValueError: If an option is unknown, or its value is invalid.
-    """
-    cfg = compose_options(command, words)
-    if cache_dir is not None:
-        cfg.cache_dir = str(cache_dir)
-    return cfg
 
 
 def option_words(options: Options) -> list[str]:
@@ -72,7 +54,7 @@ def _written(value: Any) -> str:
 
 def default_cache_dir() -> str:
     """The folder where commands cache vectors."""
-    return str(command_options("search", ["index=."]).cache_dir)
+    return str(compose_options("search", ["index=."]).cache_dir)
 
 
 def choices(group: str) -> list[str]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.api.calls import choices, command_options, plain_errors
+from gedbd.api.calls import choices, plain_errors
 from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.option_types import check_values
+from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import Corpus, keep_last
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def load_corpus(
             words.append(f"dataset.path={quoted_text(str(source))}")
         elif str(source) != name:
             raise ValueError(f"format={name!r} is the name of a corpus: use load_corpus({name!r})")
-        cfg = command_options("describe", words)
+        cfg = compose_options("describe", words)
         num_kept = None if "last_n" in cfg.dataset else chosen.pop("last_n", None)
         _set_options(cfg.dataset, name, chosen)
         check_values(cfg)

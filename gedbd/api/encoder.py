@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
-from gedbd.api.calls import choices, command_options, long_call, plain_errors
+from gedbd.api.calls import choices, long_call, plain_errors
 from gedbd.configuration.command_words import path_value
 from gedbd.configuration.encoder_options import encoder_word
+from gedbd.configuration.options import compose_options
 from gedbd.encoders.given_encoder import GivenEncoder, TextEncoding
 from gedbd.experiments.run_folder import CONFIG
 
@@ -71,7 +72,8 @@ class Encoder:
         preset = str(model) if isinstance(model, str | Path) and str(model) in choices("encoder") else None
         with plain_errors():
             words = [*UNUSED, f"encoder={preset or 'minilm'}", f"backend={backend}"]
-            cfg = command_options("encode", words, cache_dir)
+            cfg = compose_options("encode", words)
+            cfg.cache_dir = str(cache_dir or cfg.cache_dir)
             options = OmegaConf.to_container(OmegaConf.masked_copy(cfg, ["encoder", "text", "backend", "cache_dir"]))
             plain: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
             self._options: dict[str, Any] = plain
@@ -151,7 +153,7 @@ class Encoder:
             self._options["text"] = OmegaConf.to_container(saved.text)
         elif Path(model).is_dir() or str(model).count("/") == 1:
             words = [*UNUSED, encoder_word(model), f"encoder.name={path_value(Path(model).name)}"]
-            self._options["encoder"] = OmegaConf.to_container(command_options("encode", words).encoder, resolve=True)
+            self._options["encoder"] = OmegaConf.to_container(compose_options("encode", words).encoder, resolve=True)
         else:
             raise ValueError(
                 f"encoder {str(model)!r} is neither a folder, nor OWNER/NAME on the Hugging Face hub, nor one of"

@@ -11,8 +11,9 @@ import pandas as pd
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
+from gedbd.api.calls import Options, long_call, option_words, own_random_numbers
 from gedbd.api.encoder import AnyEncoder, as_encoder
+from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import Corpus
 from gedbd.retrieval.ranking_tasks import TOP_K, Ranking, RankingTask, per_query
 from gedbd.retrieval.scorers.scorer_contract import Scorer
@@ -105,7 +106,8 @@ class RankingResult:
         Raises:
             OSError: If they cannot be written.
         """
-        from gedbd.evaluation.trec import write_guide, write_qrels, write_run
+        from gedbd.evaluation.trec import GUIDE, write_qrels, write_run
+        from gedbd.io.files import write_text
         from gedbd.retrieval.ranking_tasks import file_suffix
 
         stem = f"{self.part}{file_suffix(self.protocol)}"
@@ -114,7 +116,7 @@ class RankingResult:
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_run(run, self._ranking, self.corpus.reports["id"], self.name)
         write_qrels(qrels, self._task, self.corpus.reports["id"])
-        write_guide(Path(folder))
+        write_text(Path(folder) / "README.txt", GUIDE)
         return run, qrels
 
 
@@ -174,7 +176,7 @@ def rank(
         from gedbd.retrieval.ranking_tasks import rank as rank_queries
 
         name = scorer if isinstance(scorer, str) else type(scorer).__name__
-        cfg = command_options("baseline", [f"name={name}", *words])
+        cfg = compose_options("baseline", [f"name={name}", *words])
         run = _set_encoder(cfg, encoder)
         _check_scorer(cfg, scorer, protocol)
         silence_library_logs()

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import default_cache_dir, long_call, plain_errors
 from gedbd.api.encoder import AnyEncoder, as_encoder
-from gedbd.corpora.bug_report import Filters, Match, Report, read_moment, report_from_json
+from gedbd.corpora.bug_report import Filters, Match, Report, report_from_json
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
 from gedbd.experiments.run_folder import saved_options
@@ -166,7 +166,7 @@ class Index:
         Raises:
             ValueError: If the query has no text or an unknown field, or an argument is out of range.
         """
-        filters = Filters(_moment(created_from, "created_from"), _moment(created_before, "created_before"), component)
+        filters = Filters.of_texts(_text(created_from), _text(created_before), component)
         with plain_errors():
             return self._stored.search(_report(query), top_k, filters)
 
@@ -226,10 +226,6 @@ def _report(query: Query) -> Report:
 def _text(value: Any) -> Any:
     """A date as text; other values as they are."""
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _moment(value: str | datetime | None, name: str) -> datetime | None:
-    return read_moment(_text(value), name)
 
 
 def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Path | None") -> "IndexModel":

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from omegaconf import OmegaConf
 
-from gedbd.api.calls import Options, command_options, long_call, option_words, own_random_numbers
+from gedbd.api.calls import Options, long_call, option_words, own_random_numbers
 from gedbd.api.corpora import dataset_options
 from gedbd.api.encoder import Encoder
+from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def fit(
         (1, 16)
     """
     with long_call():
-        cfg = command_options("train", ["dataset=demo", *options, *option_words(more)])
+        cfg = compose_options("train", ["dataset=demo", *options, *option_words(more)])
         cfg.dataset = dataset_options(corpus)
         run_folder = _new_folder(folder, corpus, cfg.encoder.name)
         from hydra.utils import instantiate

@@ -31,7 +31,3 @@ def main(cfg: DictConfig) -> float:
     folder = Path(hydra.runtime.output_dir)
     made_by = ["backtest", *typed_words()]
     return run_backtest(cfg, prepared, weights, folder, made_by, console)
-
-
-if __name__ == "__main__":
-    main()

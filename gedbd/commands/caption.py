@@ -38,7 +38,3 @@ def main(cfg: DictConfig) -> None:
         say(warning)
     write_captions(Path(cfg.out), captioned.rows)
     print_line(console, f"{cfg.out}: {captioned.summary(cfg.cache_dir)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,3 @@ def main(cfg: DictConfig) -> None:
     from gedbd.triage.report_clusters import run_clusters
 
     run_clusters(folder, cfg.threshold, cfg.top_k, Path(cfg.file) if cfg.file else None, open_console())
-
-
-if __name__ == "__main__":
-    main()

@@ -43,7 +43,3 @@ def main(cfg: DictConfig) -> None:
         write_latex(Path(cfg.out), names, f"{run} minus {against}")
     elif cfg.out:
         write_csv(Path(cfg.out), table)
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,3 @@ def main(cfg: DictConfig) -> None:
         print(f"written: {cfg.out}")
     elif not cfg.sweep:
         print(save_workspace(cfg.entity, cfg.project, cfg.name))
-
-
-if __name__ == "__main__":
-    main()

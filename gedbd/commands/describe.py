@@ -39,7 +39,3 @@ def main(cfg: DictConfig) -> None:
             if isinstance(corpus, Corpus):
                 print_line(console, enough_duplicates(corpus))
     record(corpora=described)
-
-
-if __name__ == "__main__":
-    main()

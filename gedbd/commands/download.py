@@ -26,7 +26,3 @@ def main(cfg: DictConfig) -> None:
         raise ValueError("this dataset has no public address; choose one that has, such as dataset=eclipse")
     for line in lines:
         print(line)
-
-
-if __name__ == "__main__":
-    main()

@@ -29,7 +29,3 @@ def main(cfg: DictConfig) -> None:
             cfg.dataset = saved.dataset
     silence_library_logs()
     encode_corpus(cfg, weights, open_console())
-
-
-if __name__ == "__main__":
-    main()

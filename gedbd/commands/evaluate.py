@@ -30,7 +30,3 @@ def main(cfg: DictConfig) -> float:
     tables = report(folder / "evaluation" / cfg.part, result, console, [], read_config(folder).encoder.name)
     show_verdict(console, result, tables)
     return float(tables["results"]["f1"].iloc[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -79,7 +79,3 @@ def write_model(cfg: DictConfig) -> None:
             print_path(console, f"uploaded {len(files)} files ({', '.join(files)}), {visibility}:", repository.address)
             if cfg.format == "sentence_transformers":
                 print_next_step(console, "Use it in any command by this option:", f"encoder.model={repository.name}")
-
-
-if __name__ == "__main__":
-    main()

@@ -17,7 +17,3 @@ def main(cfg: DictConfig) -> None:
     out = Path(cfg.out).expanduser()
     summary = fetch_tracker(instantiate(cfg.tracker), str(cfg.project), out, cfg.max_wait_s)
     print_line(open_console(), summary)
-
-
-if __name__ == "__main__":
-    main()

@@ -38,7 +38,3 @@ def main(cfg: DictConfig) -> None:
         print_line(console, warning)
     for file in files:
         print_path(console, "written:", file)
-
-
-if __name__ == "__main__":
-    main()

@@ -108,7 +108,3 @@ def _forget(cfg: DictConfig) -> None:
     if missing:
         raise ValueError(f"forget={','.join(missing)}: not in {location}; other data that named it was erased")
     print_line(open_console(), f"{location}: {len(ids):,} forgotten")
-
-
-if __name__ == "__main__":
-    main()

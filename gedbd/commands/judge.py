@@ -15,7 +15,3 @@ def main(cfg: DictConfig) -> None:
 
     file, second = (Path(name) if name else None for name in (cfg.file, cfg.second))
     run_judge(Path(cfg.run), file, second, open_console())
-
-
-if __name__ == "__main__":
-    main()

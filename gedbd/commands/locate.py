@@ -31,7 +31,3 @@ def main(cfg: DictConfig) -> None:
         before = read_moment(cfg.before, "before")
         index = open_configured(cfg)
     answer(index, reports, limits, before, cfg.details, cfg.json)
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,3 @@ def main(cfg: DictConfig) -> float:
     silence_library_logs()
     hydra = HydraConfig.get()
     return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), typed_words(), open_console())
-
-
-if __name__ == "__main__":
-    main()

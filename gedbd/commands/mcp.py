@@ -25,7 +25,3 @@ def main(cfg: DictConfig) -> None:
         print_detail(console, f"{index.name}: {len(index):,} reports; answers on standard output")
     serve_stdio(index)
     index.close()
-
-
-if __name__ == "__main__":
-    main()

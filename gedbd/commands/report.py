@@ -25,7 +25,3 @@ def main(cfg: DictConfig) -> None:
         cfg.title,
         shlex.join(["gedbd", "report", *paths, *options]),
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -49,7 +49,3 @@ def main(cfg: DictConfig) -> None:
                 if problem:
                     print_line(console, problem)
     index.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -74,7 +74,3 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
     if webhook and webhook.how_to_write():
         print_line(console, webhook.how_to_write())
     listen(app, cfg.host, cfg.port, limits)
-
-
-if __name__ == "__main__":
-    main()

@@ -71,7 +71,3 @@ def _mark(folder: Path) -> str:
         return ""
     with closing(IndexStore(folder / FILE)) as store:
         return store.mark()
-
-
-if __name__ == "__main__":
-    main()

@@ -195,8 +195,7 @@ def confusion_matrices(predicted: Mapping[str, pd.DataFrame]) -> Figure:
 
 def similarity_histogram(scores: np.ndarray, labels: np.ndarray, threshold: float) -> Figure:
     """Distribution of the cosines of duplicates and of other pairs, each as shares of its own count."""
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+    figure, axis = start_figure()
     bins = list(np.linspace(min(-0.2, float(scores.min())), 1, 41))
     for label, name, face_colour in ((0, "not duplicate", OTHER), (1, "duplicate", DUPLICATE)):
         values = scores[labels == label].clip(max=1)  # in float32 the cosine of equal texts may exceed 1, the last edge
@@ -214,8 +213,7 @@ def title_cosines(raw: np.ndarray, reduced: np.ndarray) -> Figure:
 
     Each is ``(P,)``; those after PCA give the graph's edges.
     """
-    figure = Figure(figsize=SIZE)
-    axis = figure.subplots(gridspec_kw=MARGINS)
+    figure, axis = start_figure()
     bins = list(np.linspace(-1, 1, 81))
     for values, name, tone in ((reduced, "after PCA", DUPLICATE), (raw, "raw", OTHER)):
         share = np.full(len(values), 1 / len(values))

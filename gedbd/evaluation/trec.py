@@ -16,6 +16,7 @@ import pandas as pd
 from gedbd.io.files import write_text
 from gedbd.retrieval.ranking_tasks import Ranking, RankingTask
 
+# For ``README.txt`` beside the files.
 GUIDE = """\
 Files for trec_eval, ir_measures and ranx. A .run file has the 100 best groups of each query, one line each, by the best
 report of the group; in a test pool, the 100 best reports. A .qrels file has the relevant reports of each query.
@@ -26,11 +27,6 @@ Figures of ranking.csv, computed by trec_eval -c (which counts queries without a
   map, map@K  not from these files: they rank single reports, of which a group may have several. They are the means
               of average_precision and average_precision@K in ../queries.parquet, which has a row per query and method.
 """
-
-
-def write_guide(folder: Path) -> None:
-    """Writes ``GUIDE`` into a folder as ``README.txt``."""
-    write_text(folder / "README.txt", GUIDE)
 
 
 def write_run(path: Path, ranking: Ranking, ids: pd.Series, tag: str, document_ids: pd.Series | None = None) -> None:

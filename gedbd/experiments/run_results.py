@@ -29,7 +29,7 @@ from gedbd.evaluation.result_tables import (
     verdict_on_pairs,
     verdict_on_queries,
 )
-from gedbd.evaluation.trec import write_guide, write_qrels, write_run
+from gedbd.evaluation.trec import GUIDE, write_qrels, write_run
 from gedbd.experiments.report.report_page import Section, write_report
 from gedbd.experiments.run_folder import CAPTIONS, OWN_PAGE, PREDICTIONS, PROTOCOLS, TSNE
 from gedbd.experiments.training_task import EvaluationResult
@@ -238,7 +238,7 @@ def write_rankings(folder: Path, result: EvaluationResult) -> None:
     ids = document_ids.to_numpy(dtype=object)
     frames = []
     (folder / "trec").mkdir(exist_ok=True)
-    write_guide(folder / "trec")
+    write_text(folder / "trec" / "README.txt", GUIDE)
     for protocol, rankings in result.rankings.items():
         stem = f"{result.part}{file_suffix(protocol)}"
         write_qrels(folder / "trec" / f"{stem}.qrels", result.queries[protocol], document_ids)

@@ -26,7 +26,7 @@ from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.service import schemas
 from gedbd.service.duplicate_suggestions import count_outcomes
 from gedbd.service.forgetting import forget_beside
-from gedbd.service.middleware import Metrics, MetricsMiddleware, RequestGuard
+from gedbd.service.middleware import Metrics, MetricsMiddleware, RequestGuard, Settings
 from gedbd.service.suspects import SuspectFinder
 from gedbd.service.thread_pool import BoundedThreadPool
 from gedbd.service.webhook import Webhook, as_unavailable, webhook_router
@@ -287,27 +287,14 @@ async def suggestions(
     return await service.searches.run(service.suggestions, limit)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the service."""
-
-    # token that requests must send, None if none is needed; the page and the health check never need it
-    token: str | None = None
-    names: tuple[str, ...] = ()  # host names of the service besides those of this machine
-    max_body_bytes: int = 1 << 20  # maximum size of one request
-    timeout_s: float = 30.0  # maximum time to receive a request, and to answer it, in seconds
-    searches_at_once: int = 2  # number of threads that search
-    searches_waiting: int = 32  # number of requests that may wait for such a thread; further requests get a 503
-    changes_waiting: int = 32  # number of requests that may wait for the one thread that changes the index
-
-
 def create_app(
     index: StoredIndex,
-    settings: Settings = Settings(),
+    settings: Settings | None = None,
     webhook: Webhook | None = None,
     suspects: SuspectFinder | None = None,
 ) -> FastAPI:
     """Creates the service of an open index, which it closes at shutdown. Raises ValueError if a setting is invalid."""
+    settings = settings or Settings()
     searches = BoundedThreadPool(settings.searches_at_once, settings.searches_waiting, settings.timeout_s)
     # A separate thread: changes exclude each other anyway, and searches continue while a file is locked.
     changes = BoundedThreadPool(1, settings.changes_waiting, settings.timeout_s, "changes")
@@ -329,13 +316,7 @@ def create_app(
         app.add_exception_handler(unavailable, _answer_unavailable)
     app.add_exception_handler(Exception, _answer_failed)
     # The last one added runs first: refused requests are counted too.
-    app.add_middleware(
-        RequestGuard,
-        token=settings.token,
-        names=settings.names,
-        max_body_bytes=settings.max_body_bytes,
-        timeout_s=settings.timeout_s,
-    )
+    app.add_middleware(RequestGuard, settings)
     app.add_middleware(MetricsMiddleware, service.metrics)
     return app
 

@@ -1,9 +1,10 @@
-"""Middleware for every request: checks before a route runs, security headers, and Prometheus metrics."""
+"""Settings of the service, and middleware for every request: checks, security headers, and Prometheus metrics."""
 
 import asyncio
 import hmac
 import time
 from collections.abc import Sized
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -31,6 +32,20 @@ SECURITY_HEADERS = {
 }
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the service."""
+
+    # token that requests must send, None if none is needed; the page and the health check never need it
+    token: str | None = None
+    names: tuple[str, ...] = ()  # host names of the service besides those of this machine
+    max_body_bytes: int = 1 << 20  # maximum size of one request
+    timeout_s: float = 30.0  # maximum time to receive a request, and to answer it, in seconds
+    searches_at_once: int = 2  # number of threads that search
+    searches_waiting: int = 32  # number of requests that may wait for such a thread; further requests get a 503
+    changes_waiting: int = 32  # number of requests that may wait for the one thread that changes the index
+
+
 class RequestRefused(Exception):  # noqa: N818 - carries an answer to the client, not a fault of the service
     """A request that is answered without running a route."""
 
@@ -41,21 +56,16 @@ class RequestRefused(Exception):  # noqa: N818 - carries an answer to the client
         self.response = JSONResponse({"detail": detail}, status, all_headers)
 
 
+@dataclass(eq=False)
 class RequestGuard:
     """Checks host name, token, content type and size of a request, and reads its whole body before any route runs.
 
     Starlette's ``TrustedHostMiddleware`` answers with plain text instead of JSON with ``detail``, and without the
-    security headers. The arguments are those of ``Settings``.
+    security headers.
     """
 
-    def __init__(
-        self, app: ASGIApp, token: str | None, names: tuple[str, ...], max_body_bytes: int, timeout_s: float
-    ) -> None:
-        self.app = app
-        self.token = token
-        self.names = names
-        self.max_body_bytes = max_body_bytes
-        self.timeout_s = timeout_s
+    app: ASGIApp
+    settings: Settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers why it is refused."""
@@ -95,7 +105,7 @@ class RequestGuard:
             host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
         except ValueError:
             host = ""
-        if host not in (*LOOPBACK, *self.names) and "*" not in self.names:
+        if host not in (*LOOPBACK, *self.settings.names) and "*" not in self.settings.names:
             raise RequestRefused(400, "unknown host name: add it to the option settings.names")
         is_public = path in PUBLIC_PATHS or path.startswith(PUBLIC_FOLDER)
         if not is_public and not self._has_token(headers.get("authorization", "")):
@@ -113,36 +123,36 @@ class RequestGuard:
             raise RequestRefused(415, "send JSON that is not compressed")
 
     def _has_token(self, authorization: str) -> bool:
-        if self.token is None:
+        if self.settings.token is None:
             return True
         scheme, _, sent = authorization.partition(" ")
         # In constant time: the duration of a comparison must not reveal how many characters are correct.
-        same = hmac.compare_digest(sent.strip().encode(), self.token.encode())
+        same = hmac.compare_digest(sent.strip().encode(), self.settings.token.encode())
         return scheme.lower() == "bearer" and same
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
-        too_large = f"the request is larger than {self.max_body_bytes:,} bytes"
+        too_large = f"the request is larger than {self.settings.max_body_bytes:,} bytes"
         length = headers.get("content-length")
         # A proxy could read a different request if its length is stated in two ways (request smuggling).
         if length is not None and "transfer-encoding" in headers:
             raise RequestRefused(400, "Content-Length and Transfer-Encoding must not be used together")
         # h11 has already refused a length that is not a whole number.
-        if int(length or 0) > self.max_body_bytes:
+        if int(length or 0) > self.settings.max_body_bytes:
             raise RequestRefused(413, too_large)
         body = bytearray()
         more = True
         try:
-            async with asyncio.timeout(self.timeout_s):
+            async with asyncio.timeout(self.settings.timeout_s):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestRefused(400, "the request was cut off")
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > self.max_body_bytes:
+                    if len(body) > self.settings.max_body_bytes:
                         raise RequestRefused(413, too_large)
         except TimeoutError as error:
-            late = f"the request was not complete within {self.timeout_s:g} seconds"
+            late = f"the request was not complete within {self.settings.timeout_s:g} seconds"
             raise RequestRefused(408, late) from error
         except asyncio.CancelledError as error:  # by uvicorn, when the time for requests in flight is over
             raise RequestRefused(503, SHUTTING_DOWN, Retry_After="5") from error
@@ -179,12 +189,12 @@ class Metrics:
         reports.set_function(lambda: len(index))
 
 
+@dataclass(eq=False)
 class MetricsMiddleware:
     """Counts and times requests by the route that answered them; requests without a route count as ``other``."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app = app
-        self.metrics = metrics
+    app: ASGIApp
+    metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on."""

@@ -366,15 +366,7 @@ def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
     """Builds the webhook from the section ``webhook`` of ``conf/serve.yaml``; it posts comments if there is a token."""
     token = os.environ.get(options.token_env)
     github = CommentClient(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
-    return Webhook(
-        index,
-        options.repository,
-        github,
-        secret,
-        options.target_precision,
-        options.suggestions,
-        options.max_waiting,
-        options.suggest,
-        Path(options.log_file).expanduser() if options.log_file else None,
-        options.lists,
-    )
+    log_file = Path(options.log_file).expanduser() if options.log_file else None
+    names = ("target_precision", "suggestions", "max_waiting", "suggest", "lists")
+    chosen = {name: options[name] for name in names}
+    return Webhook(index, options.repository, github, secret, log_file=log_file, **chosen)

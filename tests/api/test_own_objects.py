@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import gedbd
-from gedbd.api.calls import command_options, option_words
+from gedbd.api.calls import option_words
+from gedbd.configuration.options import compose_options
 
 
 class SharedWords(gedbd.Scorer):
@@ -179,7 +180,7 @@ def test_a_dictionary_becomes_words_that_keep_each_value():
         "cache_dir": "3",
         "labels": {"fraction": 0.5},
     }
-    cfg = command_options("baseline", ["name=bm25", "dataset=demo", *option_words(given)])
+    cfg = compose_options("baseline", ["name=bm25", "dataset=demo", *option_words(given)])
     assert (cfg.split.test_from, cfg.ranking.top_k, cfg.ranking.window_days) == ("2015-01-31", [1, 5], None)
     assert (cfg.encoder.name, cfg.encoder.prefix, cfg.cache_dir) == ("tiny", "it's ${x}, 3: ", "3")
     assert cfg.labels.fraction == 0.5

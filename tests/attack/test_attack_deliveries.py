@@ -17,7 +17,8 @@ from webhook_events import Sender, issue, signed, worked
 
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
+from gedbd.service.middleware import Settings
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,8 @@ from tiny_models import build
 
 from gedbd.corpora.feedback import FEEDBACK_FILE
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
+from gedbd.service.middleware import Settings
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import open_index
 

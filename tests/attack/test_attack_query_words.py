@@ -2,8 +2,6 @@
 
 import random
 import re
-import runpy
-import sys
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from refusals import refuses
 
+import gedbd.commands.search
 from gedbd.configuration.command_words import literal_text
 from gedbd.configuration.help import option_words
 
@@ -71,9 +70,8 @@ def test_options_before_two_dashes_keep_hydras_syntax():
 
 def test_the_command_reads_no_file_that_its_text_names(tmp_path, monkeypatch, capsys):
     (tmp_path / "secret").write_text("password")
-    monkeypatch.setattr("sys.argv", ["gedbd.commands.search", "index=none", "+file=secret"])
+    monkeypatch.setattr("sys.argv", ["gedbd", "index=none", "+file=secret"])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "gedbd.commands.search", raising=False)
     with pytest.raises(SystemExit, match=r"none: no index\.sqlite there"):
-        runpy.run_module("gedbd.commands.search", run_name="__main__")
+        gedbd.commands.search.main()
     assert "password" not in capsys.readouterr().out

@@ -69,7 +69,7 @@ def test_the_command_of_the_manual_starts_workers_where_there_is_no_cluster(tmp_
     assert set(here.values()) <= set(options)
     environment = os.environ | {"GEDBD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
     settings = {"cwd": tmp_path, "env": environment, "check": True, "capture_output": True, "timeout": 300}
-    done = subprocess.run([sys.executable, "-m", "gedbd.commands.encode", *options, "encoder=tiny"], **settings)
+    done = subprocess.run([sys.executable, "-m", "gedbd", "encode", *options, "encoder=tiny"], **settings)
     assert b"vectors.npz: 425 reports, 32 dimensions" in done.stdout
     with np.load(tmp_path / "vectors.npz") as found:
         assert found["vectors"].shape == (425, 32)

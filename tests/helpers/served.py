@@ -17,8 +17,9 @@ from small_github import REPOSITORY, SmallGitHub
 from small_index import SmallIndex
 from webhook_events import SECRET, Sender
 
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
 from gedbd.service.github_comments import CommentClient
+from gedbd.service.middleware import Settings
 from gedbd.service.server import ConnectionLimits, build_server
 from gedbd.service.webhook import Webhook
 from gedbd.triage.stored_index import StoredIndex, open_index

@@ -47,7 +47,7 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     log = folder / "log"
     with log.open("wb") as lines:
-        command = [sys.executable, "-m", "gedbd.commands.serve", *small, *options]
+        command = [sys.executable, "-m", "gedbd", "serve", *small, *options]
         process = subprocess.Popen(command, cwd=folder, env=environment, stderr=lines, stdout=lines)
     try:
         until(lambda: process.poll() is not None or "running on" in log.read_text(), 60)

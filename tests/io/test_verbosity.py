@@ -95,7 +95,7 @@ def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monke
 def test_a_command_takes_the_flags(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop(console.VARIABLE, None)
-    command = [sys.executable, "-m", "gedbd.commands.describe"]
+    command = [sys.executable, "-m", "gedbd", "describe"]
     output = [
         subprocess.run([*command, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         for flags in (["dataset=demo", "-q"], ["dataset=demo", "-v"])

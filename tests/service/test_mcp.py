@@ -53,9 +53,10 @@ HOSTILE = Report(
 )
 NOT_NEEDED = {"torch", "transformers", "lightning", "sklearn", "matplotlib", "fastapi"}
 SERVE_AND_LIST_MODULES = """
-import runpy, sys
-sys.argv = ["mcp", "index=stored"]
-runpy.run_module("gedbd.commands.mcp", run_name="__main__", alter_sys=True)
+import sys
+from gedbd.__main__ import main
+sys.argv = ["gedbd", "mcp", "index=stored"]
+main()
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 INITIALIZE = {

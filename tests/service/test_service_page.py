@@ -11,7 +11,8 @@ from small_repository import NAMES, make_repository
 from webhook_events import OUTCOMES, SENTENCE, SUGGESTED, WEEK_EVENTS
 
 from gedbd.corpora.feedback import feedback_table
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
+from gedbd.service.middleware import Settings
 from gedbd.service.suspects import SuspectFinder, open_suspects
 from gedbd.service.webhook import Webhook
 

@@ -8,7 +8,8 @@ from small_github import REPOSITORY
 from webhook_events import SECRET, Sender, issue, note
 
 from gedbd.corpora.bug_report import Report
-from gedbd.service.app import Settings, create_app
+from gedbd.service.app import create_app
+from gedbd.service.middleware import Settings
 from gedbd.service.webhook import Webhook
 
 pytestmark = pytest.mark.integration

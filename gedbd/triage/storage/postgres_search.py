@@ -260,15 +260,33 @@ class SharedState:
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
-        return self.reports.groups(ids)
+        members: dict[str, list[tuple[float, int, str]]] = {issue_id: [] for issue_id in ids}
+        select = (
+            "SELECT own.issue_id, other.day, other.key, other.issue_id"
+            " FROM reports AS own JOIN reports AS other USING (grp) WHERE own.issue_id = ANY(%s) ORDER BY other.key"
+        )
+        for issue_id, day, key, member in self.reports.query(select, list(ids)):
+            members[issue_id].append((np.nan if day is None else day, key, member))
+        for rows in members.values():
+            if not any(np.isnan(day) for day, _, _ in rows):
+                rows.sort()
+        return {issue_id: [member for _, _, member in rows] for issue_id, rows in members.items()}
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
         """Ids and vectors, ``(N, D)``, of the stored reports, or of those among ``ids``."""
-        return self.reports.vectors(ids)
+        select = "SELECT issue_id, vector FROM reports JOIN vectors USING (key)"
+        if ids is None:
+            rows = self.reports.query(f"{select} ORDER BY key")
+        else:
+            rows = self.reports.query(
+                f"{select} WHERE issue_id = ANY(%s) ORDER BY array_position(%s, issue_id)", ids, ids
+            )
+        return [issue_id for issue_id, _ in rows], read_vectors([vector for _, vector in rows])
 
     def newest_day(self) -> float:
         """Date of the newest report in days since 1970; NaN without dates."""
-        return self.reports.newest_day()
+        ((day,),) = self.reports.query("SELECT max(day) FROM reports")
+        return np.nan if day is None else float(day)
 
 
 class SharedStore:

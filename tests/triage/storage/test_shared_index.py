@@ -147,8 +147,8 @@ def test_a_mean_of_many_vectors_follows_changes(both, monkeypatch):
 
 def test_a_corpus_is_brought_up_to_date(tmp_path, url, reader):
     corpus = some_corpus()
-    assert fill_store(url, corpus, reader) == (COUNT, 0, 0, 0, 0)
-    assert fill_store(url, corpus, reader) == (0, 0, COUNT, 0, 0)
+    assert fill_store(url, corpus, reader)[:5] == (COUNT, 0, 0, 0, 0)
+    assert fill_store(url, corpus, reader)[:5] == (0, 0, COUNT, 0, 0)
     shared = open_store(url, reader)
     shared.link("1", "2", "triager")
     changed = [some_report(number) for number in range(5, COUNT + 5)]
@@ -157,7 +157,7 @@ def test_a_corpus_is_brought_up_to_date(tmp_path, url, reader):
     assert counts[0] == 5
     assert counts[3] == 5
     other = Switch(tiny_reader(hidden=24))
-    assert fill_store(url, fresh, other, "second") == (COUNT, 0, 0, 0, 0)
+    assert fill_store(url, fresh, other, "second")[:5] == (COUNT, 0, 0, 0, 0)
     fill(tmp_path, fresh, other, "second")
     file = open_folder(tmp_path, other)
     file.link("8", "9", "triager")
