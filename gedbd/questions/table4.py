@@ -17,7 +17,7 @@ from gedbd.experiments.published import (
     readable,
     write_paper_page,
 )
-from gedbd.experiments.report.run_settings import Setting, group_settings
+from gedbd.experiments.report.run_settings import Setting, group_settings, query_metrics
 from gedbd.io.console import open_console
 from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import EARLIER
@@ -102,10 +102,10 @@ def uses_known_data(setting: Setting) -> bool:
 def _rows(setting: Setting, settings: Sequence[Setting], protocol: str) -> list[Row]:
     """The row of a setting by one protocol, in a list; empty if the setting was not ranked by it."""
     method = setting.methods[0]
-    values = setting.rank_metrics(method, protocol)
     ranks = setting.ranks(method, protocol)
-    if values is None or ranks is None:
+    if ranks is None:
         return []
+    values = query_metrics(ranks)
     row: Row = {"corpus": setting.corpus, "model": setting.label, "seeds": str(len(setting.runs))}
     row |= {"ranked": PROTOCOLS[protocol], "queries": str(ranks["id"].nunique())}
     row |= {P_VALUE: _tag_p_value(setting, settings, protocol)}

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
@@ -43,13 +43,8 @@ ISSUE_FIELDS = ("title", "description", "created_at", "status", "resolution", "u
 log = logging.getLogger("gedbd")
 
 
-class EventPart(BaseModel):
-    """Base of the models of an event; other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class User(EventPart):
+# The models of an event, of which pydantic ignores all other fields.
+class User(BaseModel):
     """The author of an issue or a comment."""
 
     login: ShortText = ""
@@ -61,7 +56,7 @@ class User(EventPart):
         return self.type == "Bot" or self.login.endswith("[bot]")
 
 
-class EventIssue(EventPart):
+class EventIssue(BaseModel):
     """An issue. GitHub limits titles to 256 and texts to 65,536 characters."""
 
     number: int = Field(ge=1, lt=MAX_NUMBER)
@@ -77,7 +72,7 @@ class EventIssue(EventPart):
     user: User | None = None
 
 
-class IssueComment(EventPart):
+class IssueComment(BaseModel):
     """A comment."""
 
     id: int | None = Field(None, ge=1, lt=MAX_NUMBER)
@@ -92,13 +87,13 @@ class IssueComment(EventPart):
         return "" if self.id is None else f"comment {self.id}"
 
 
-class EventRepository(EventPart):
+class EventRepository(BaseModel):
     """The repository of an issue."""
 
     full_name: ShortText
 
 
-class Event(EventPart):
+class Event(BaseModel):
     """An event of an issue, or of its ``comment``."""
 
     action: ShortText

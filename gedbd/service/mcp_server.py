@@ -27,7 +27,7 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from gedbd.corpora.bug_report import (
     MAX_DESCRIPTION_LENGTH,
@@ -44,6 +44,7 @@ from gedbd.corpora.urls import web_url
 from gedbd.io.console import printable, printable_line
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.retrieval.report_ranking.feature_store import EPOCH
+from gedbd.service.schemas import RequestBody
 from gedbd.triage.answer import LIKELY, MAX_COMPONENTS, NOTHING_SHARED, unknown_component
 from gedbd.triage.storage.index_folder import FILE
 from gedbd.triage.stored_index import StoredIndex, stored_report
@@ -79,13 +80,7 @@ Description = Annotated[str, Field(json_schema_extra={"maxLength": MAX_DESCRIPTI
 ReportId = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 
 
-class ToolInput(BaseModel):
-    """The arguments of a tool; unknown ones are errors."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class FindInput(ToolInput):
+class FindInput(RequestBody):
     """A report by its text, or by the id of an indexed report."""
 
     title: Title = Field("", description="One line that says what goes wrong; leave it out if id is given")
@@ -95,13 +90,13 @@ class FindInput(ToolInput):
     component: str | None = Field(None, description="Search only reports with this component; its full name")
 
 
-class GetInput(ToolInput):
+class GetInput(RequestBody):
     """One indexed report."""
 
     id: ReportId = Field(description="Id of an indexed report")
 
 
-class ExplainInput(ToolInput):
+class ExplainInput(RequestBody):
     """Two indexed reports."""
 
     id_a: ReportId = Field(description="Id of an indexed report: the one that may be a duplicate")

@@ -71,7 +71,7 @@ OptionalId = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 
 
 class RequestBody(BaseModel):
-    """A request body; unknown fields are errors."""
+    """A request body, or the arguments of a tool; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 

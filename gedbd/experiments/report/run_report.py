@@ -142,13 +142,14 @@ def ranking_section(corpus: str, settings: list[Setting], protocol: str) -> Sect
     queries = [table for setting in ranked if (table := setting.ranks(setting.methods[0], protocol)) is not None]
     counts = [float(table["id"].nunique()) for table in queries]
     reachable = [float(table["reachable"].mean()) for table in queries]
-    words = ranked[0].words_of(protocol)
+    words = ranked[0].runs[0].protocols[protocol]
     text = words.paragraph(_range(counts, "{:.0f}"), _range(reachable, "{:.1%}"))
     drawn, notice = first_of(ranked)
     text += f" Intervals (95%) are bootstrapped over duplicate groups.{notice}"
 
     def metrics(setting: Setting, method: str) -> dict[str, float]:
-        values = setting.rank_metrics(method, protocol) or {}
+        ranks = setting.ranks(method, protocol)
+        values = {} if ranks is None else query_metrics(ranks)
         at_k = [name for name in values if name.startswith("rr@")]
         return pick(values, (*at_k, "mrr", "mrr_low", "mrr_high", "map", "map@10", "map@10_low", "map@10_high"))
 

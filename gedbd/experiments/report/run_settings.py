@@ -12,7 +12,7 @@ from gedbd.configuration.command_words import option_of, path_value
 from gedbd.evaluation.display_names import display_name
 from gedbd.evaluation.significance import f1_interval, interval_columns
 from gedbd.experiments.run_folder import Run
-from gedbd.retrieval.ranking_tasks import EARLIER, ProtocolWords, per_query
+from gedbd.retrieval.ranking_tasks import EARLIER, per_query
 
 # Options that change no result, or that the corpus (name and contents) or the name of a baseline implies.
 NO_SETTING = (
@@ -93,11 +93,6 @@ class Setting:
         predicted, label, *_ = self._predictions(method)
         return np.bincount(2 * label + predicted, minlength=4).reshape(2, 2) / len(self.runs)
 
-    def rank_metrics(self, method: str, protocol: str = EARLIER) -> dict[str, float] | None:
-        """Means over seeds of the metrics on queries, and intervals over queries; None if nothing was ranked."""
-        table = self.ranks(method, protocol)
-        return None if table is None else query_metrics(table)
-
     def ranks(self, method: str, protocol: str = EARLIER) -> pd.DataFrame | None:
         """Rank, reachability and metrics of every query and seed."""
         tables = [run.queries_of(protocol) for run in self.runs]
@@ -106,10 +101,6 @@ class Setting:
         all_ranks = pd.concat([table for table in tables if table is not None])
         all_ranks = all_ranks[all_ranks["method"] == method].reset_index(drop=True)
         return pd.concat([all_ranks[["id", "group", "reachable", "rank"]], per_query(all_ranks)], axis=1)
-
-    def words_of(self, protocol: str) -> ProtocolWords:
-        """The wording for a protocol that its runs have ranked by."""
-        return self.runs[0].protocols[protocol]
 
     def scores(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Scores and labels of the reported pairs, all seeds together."""

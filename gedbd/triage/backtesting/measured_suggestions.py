@@ -311,12 +311,12 @@ def reliability(best: pd.DataFrame) -> pd.DataFrame:
         One row per bin: ``from``, ``to``, ``reports``, ``predicted`` (mean probability), ``right`` (share right).
     """
     bins = (best["probability"] * NUM_BINS).astype(int).clip(upper=NUM_BINS - 1)  # 1.0 belongs to the last bin
-    means = best.groupby(bins)[["probability", "right"]].mean()
-    table = pd.DataFrame({"from": means.index / NUM_BINS, "to": (means.index + 1) / NUM_BINS})
-    table["reports"] = bins.value_counts()[means.index].to_numpy()
-    table["predicted"] = means["probability"].to_numpy()
-    table["right"] = means["right"].to_numpy()
-    return table
+    table = best.groupby(bins).agg(
+        reports=("right", "size"), predicted=("probability", "mean"), right=("right", "mean")
+    )
+    table.insert(0, "from", table.index / NUM_BINS)
+    table.insert(1, "to", (table.index + 1) / NUM_BINS)
+    return table.reset_index(drop=True)
 
 
 def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
@@ -328,13 +328,8 @@ def hubs(suggestions: Suggestions, corpus: Corpus) -> pd.DataFrame:
     """
     best = suggestions.best.assign(group=suggestions.group[suggestions.best["candidate"]])
     wrong = best[~best["right"]]
-    table = pd.DataFrame(
-        {
-            "first": best.groupby("group").size(),
-            "right": best.groupby("group")["right"].sum(),
-            "highest": wrong.groupby("group")["probability"].max(),
-        }
-    ).dropna()
+    table = best.groupby("group").agg(first=("right", "size"), right=("right", "sum"))
+    table = table.assign(highest=wrong.groupby("group")["probability"].max()).dropna()
     table["wrong"] = table["first"] - table["right"]
     table = table[table["wrong"] > 1].sort_values(["wrong", "highest"], ascending=False).head(MAX_ROWS)
     ids_and_titles = corpus.reports.loc[table.index, ["id", "title"]]
