@@ -161,11 +161,11 @@ def _named_reports(
             yield NamedReport(original.issue_id, match.probability, state_phrase(original), line)
 
 
+@dataclass(frozen=True)
 class SuggestionLog:
     """Stores one suggestion for each new report in a file that threads and processes may share."""
 
-    def __init__(self, table: EventTable) -> None:
-        self.table = table
+    table: EventTable
 
     def add(self, suggestion: Suggestion, mode: str) -> None:
         """Adds a suggestion with the current time, unless there is one for this report."""

@@ -14,6 +14,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import requests
@@ -276,13 +277,13 @@ def wait_after(tries: int, first_wait_s: float = FIRST_WAIT_S) -> float:
     return min(doubled, MAX_WAIT_S) * random.uniform(1 - JITTER, 1 + JITTER)
 
 
+@dataclass
 class CommentPoster:
     """Posts the comments of an outbox, and counts the results."""
 
-    def __init__(self, github: CommentClient, outbox: Outbox) -> None:
-        self.github = github
-        self.outbox = outbox
-        self.count: Callable[[str], object] = lambda result: None
+    github: CommentClient
+    outbox: Outbox
+    count: Callable[[str], object] = lambda result: None
 
     def post_next(self) -> float:
         """Tries to post the most urgent due comment, and returns the seconds until the next one is due."""

@@ -187,17 +187,17 @@ def read_event(payload: object, kind: str) -> Event:
     return event if kind == "issue_comment" else event.model_copy(update={"comment": None})
 
 
+@dataclass(frozen=True)
 class IndexUpdater:
     """Updates an index and its feedback from the events of a repository, whose known states are in a table.
 
     ``api_url`` is the address of GitHub's API, which gives the host if an issue has no address.
     """
 
-    def __init__(self, index: StoredIndex, feedback: FeedbackStore, table: EventTable, api_url: str) -> None:
-        self.index = index
-        self.feedback = feedback
-        self.table = table
-        self.api_url = api_url
+    index: StoredIndex
+    feedback: FeedbackStore
+    table: EventTable
+    api_url: str
 
     def update_issue(self, event: Event) -> EventResult:
         """Stores or deletes the issue of an event, unless a later state is known."""
