@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused, typed_words
 from gedbd.experiments.run_folder import check_corpus, check_run_folder, run_weights
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, silence_library_logs
 
 
 @command("backtest")
@@ -17,7 +17,6 @@ def main(cfg: DictConfig) -> float:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.io.console import silence_library_logs
         from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
 
     console = open_console()

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.run_folder import check_corpus, check_run_folder, use_run
 from gedbd.experiments.sweep_jobs import resumable_job
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, silence_library_logs
 
 
 @command("baseline")
@@ -21,7 +21,6 @@ def main(cfg: DictConfig) -> float:
         from gedbd.experiments.baseline_run import check_baseline, run_baseline
         from gedbd.experiments.loggers import check_loggers
         from gedbd.experiments.prepare import prepare_data
-        from gedbd.io.console import silence_library_logs
 
     console = open_console()
     check_baseline(cfg)

@@ -6,7 +6,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.console import open_console, print_line
+from gedbd.io.console import open_console, print_line, silence_library_logs
 
 
 @command("caption")
@@ -15,7 +15,6 @@ def main(cfg: DictConfig) -> None:
     from gedbd.corpora.screenshots import check_images, images_in, problem_warnings, write_captions
     from gedbd.encoders.captioning import caption_images
     from gedbd.experiments.corpus_reading import print_fields, read_corpus
-    from gedbd.io.console import silence_library_logs
     from gedbd.io.table_files import check_writable
 
     check_writable(Path(cfg.out).expanduser(), ".csv", "a table of images and their captions")

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
 from gedbd.configuration.command_words import positional_options
-from gedbd.io.command_output import record
+from gedbd.io.command_output import print_table, record
 from gedbd.io.console import open_console, print_line
 
 
@@ -17,7 +17,6 @@ def main(cfg: DictConfig) -> None:
     from gedbd.experiments.report.run_comparison import TESTS, compare_runs, describe_matches, readable
     from gedbd.experiments.run_folder import find_runs
     from gedbd.experiments.run_results import with_intervals
-    from gedbd.io.command_output import print_table
     from gedbd.io.table_files import write_csv, write_latex
 
     if cfg.out and Path(cfg.out).suffix not in (".csv", ".tex"):

@@ -4,7 +4,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command
-from gedbd.io.command_output import is_json_asked, record
+from gedbd.io.command_output import is_json_asked, print_table, record
 from gedbd.io.console import open_console, print_line
 
 
@@ -13,7 +13,6 @@ def main(cfg: DictConfig) -> None:
     """Reads the corpus, and the label files published with it, and prints its fields, counts and warnings."""
     from gedbd.corpora.corpus import Corpus
     from gedbd.corpora.statistics import corpus_statistics, fields_table, notes_on, statistics_table
-    from gedbd.io.command_output import print_table
     from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
     if "subset" in cfg.dataset:
@@ -28,14 +27,10 @@ def main(cfg: DictConfig) -> None:
             for line in corpus.documents.left_out:
                 print_line(console, f"{corpus.name}: {line}")
     print_table(console, statistics_table(described), title="")
+    lines = [f"{corpus.name}: {warning}" for corpus in corpora for warning in corpus.warnings]
     if not is_json_asked():
-        for note in notes_on(described):
-            print_line(console, note)
-    for corpus in corpora:
-        for warning in corpus.warnings:
-            print_line(console, f"{corpus.name}: {warning}")
-    if not is_json_asked():
-        for corpus in corpora:
-            if isinstance(corpus, Corpus):
-                print_line(console, enough_duplicates(corpus))
+        advice = [enough_duplicates(corpus) for corpus in corpora if isinstance(corpus, Corpus)]
+        lines = [*notes_on(described), *lines, *advice]
+    for line in lines:
+        print_line(console, line)
     record(corpora=described)

@@ -6,7 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.run_folder import check_run_folder, find_run
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, silence_library_logs
 
 
 @command("encode")
@@ -16,7 +16,6 @@ def main(cfg: DictConfig) -> None:
         check_run_folder(Path(cfg.run))
     with gc_paused():
         from gedbd.experiments.trained_encoder import encode_corpus
-        from gedbd.io.console import silence_library_logs
         from gedbd.io.table_files import check_writable
 
     weights = None

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.run_folder import check_run_folder
-from gedbd.io.console import open_console, print_line, print_next_step, print_path
+from gedbd.io.console import open_console, print_line, print_next_step, print_path, silence_library_logs
 
 DESTINATIONS = ("folder", "hub", "pairs", "beir")
 
@@ -55,7 +55,6 @@ def write_model(cfg: DictConfig) -> None:
         from gedbd.encoders.export_formats import check_free, find_format
         from gedbd.encoders.hub_repository import HubRepository
         from gedbd.experiments.trained_encoder import export_run
-        from gedbd.io.console import silence_library_logs
 
     folder = Path(cfg.run)
     form = find_format(cfg.format)

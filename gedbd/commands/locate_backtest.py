@@ -6,7 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from gedbd.configuration.command import command, gc_paused, typed_words
-from gedbd.io.console import open_console
+from gedbd.io.console import open_console, silence_library_logs
 
 
 @command("locate_backtest")
@@ -16,7 +16,6 @@ def main(cfg: DictConfig) -> float:
 
     check_options(cfg)
     with gc_paused():
-        from gedbd.io.console import silence_library_logs
         from gedbd.localization.locating.backtest_page import run_locate_backtest
 
     silence_library_logs()

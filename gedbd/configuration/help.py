@@ -88,11 +88,6 @@ def option_words(name: str) -> frozenset[str]:
     return frozenset([*command.groups, *(option.name.partition(".")[0] for option in command.options)])
 
 
-def first_example(name: str) -> str:
-    """The first example in a command's file; empty if there is none."""
-    return next(iter(read_command(name).examples), "")
-
-
 def read_command(name: str) -> CommandFile:
     """Reads a command's file in ``conf/`` and the files that its defaults include."""
     path = Path(CONF_DIR, f"{name}.yaml")

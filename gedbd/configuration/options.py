@@ -29,7 +29,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 from gedbd.configuration.command_words import SEARCHPATH, option_of, parsed_flags
 from gedbd.configuration.encoder_options import take_model_options
 from gedbd.configuration.errors import FULL_NAMES, composition_line, left_out, os_error_line
-from gedbd.configuration.help import first_example, option_words, read_command
+from gedbd.configuration.help import option_words, read_command
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.io.files import CONF_DIR, IN_PACKAGE, corpus_name
 from gedbd.io.locks import OWNER, RUN_LOCK
@@ -75,8 +75,7 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
         for job in jobs if multirun else [words]:
             cfg = first if job == jobs[0] else _compose(config_name, job)
             swept = (cfg.hydra.sweeper.get("params") or {}) if multirun else {}
-            _check_missing(cfg, config_name, swept)
-            _check_job(cfg, config_name, job)
+            _check_job(cfg, config_name, job, swept)
     is_plain = not multirun and all(word.startswith(PLAIN_HYDRA) for word in words if word.lstrip("+~")[:5] == "hydra")
     if cfg.hydra.output_subdir is None:  # the command writes no run folder
         return (cfg if is_plain else None), []
@@ -97,7 +96,6 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
     job = list(words)
     with initialize_config_dir(CONF_DIR, job_name=config_name, version_base="1.3"):
         cfg = _compose(config_name, job)
-        _check_missing(cfg, config_name, ())
         _check_job(cfg, config_name, job)
     take_model_options(cfg, words)
     with flag_override(cfg, ["struct", "readonly"], False):
@@ -208,8 +206,15 @@ def _check_searchpath(words: list[str]) -> None:
                 raise ValueError(f"{SEARCHPATH}{entry}: no such folder; give one that holds groups, as conf/ does")
 
 
-def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
-    """Raises ValueError if nothing reads an option of a single run, or its value or its file does not fit."""
+def _check_job(cfg: DictConfig, config_name: str, words: list[str], swept: Container[str] = ()) -> None:
+    """Raises ValueError if nothing reads an option of a single run, it is missing, or its value or file does not fit.
+
+    ``swept`` are options whose values the sweeper chooses.
+    """
+    replaced = REPLACED_BY_STORE if cfg.get("store") else ()
+    for name, value in plain_options(cfg).items():
+        if value == MISSING and name not in swept and name not in replaced:
+            raise ValueError(f"{name}= is required, for example: {read_command(config_name).examples[0]}")
     choices = tuple(word for word in words if _is_choice(word, cfg.hydra.runtime.choices))
     # Hydra adds an option or a group of any name with +, whether or not something reads it.
     if any(word.startswith("+") for word in words):
@@ -230,14 +235,6 @@ def _check_job(cfg: DictConfig, config_name: str, words: list[str]) -> None:
 def _defaults(config_name: str, choices: tuple[str, ...]) -> DictConfig:
     """The options of a command with the choices of groups alone."""
     return compose(config_name, list(choices))
-
-
-def _check_missing(cfg: DictConfig, config_name: str, swept: Container[str]) -> None:
-    """Raises ValueError if an option that the command needs is missing."""
-    replaced = REPLACED_BY_STORE if cfg.get("store") else ()
-    for name, value in plain_options(cfg).items():
-        if value == MISSING and name not in swept and name not in replaced:
-            raise ValueError(f"{name}= is required, for example: {first_example(config_name)}")
 
 
 def _check_files(cfg: DictConfig) -> None:

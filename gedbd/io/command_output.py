@@ -7,13 +7,13 @@ table also record it, ``record(results=table)``, which does nothing without ``js
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from gedbd.io.console import is_first_process, print_hanging, print_line, printable
+from gedbd.io.console import UNWRAPPED_WIDTH, is_first_process, print_hanging, print_line, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,14 +27,8 @@ DIGITS = r"<?[-+]?[\d.,]+%?"
 NUMBER = rf"({DIGITS}|{DIGITS} to {DIGITS}|nan|\d{{4}}-\d\d-\d\d|-)?"  # or an interval, a date, a missing value
 
 
-class _Output(NamedTuple):
-    """The document of the running command, and where it is printed."""
-
-    stream: TextIO
-    document: dict[str, Any]
-
-
-_output: _Output | None = None
+_document: dict[str, Any] | None = None  # of the running command; None without json=true
+_stdout: TextIO | None = None  # where it is printed
 
 
 @contextmanager
@@ -46,22 +40,22 @@ def json_output(is_enabled: bool) -> Iterator[None]:
     Args:
         is_enabled: Whether the command has the option ``json=true``; False changes nothing.
     """
-    global _output
+    global _document, _stdout
     if not is_enabled:
         yield
         return
-    _output = _Output(sys.stdout, {})
+    _document, _stdout = {}, sys.stdout
     try:
         with redirect_stdout(sys.stderr):
             yield
             finish_document()
     finally:
-        _output = None
+        _document = _stdout = None
 
 
 def is_json_asked() -> bool:
     """Whether the running command prints JSON instead of tables."""
-    return _output is not None
+    return _document is not None
 
 
 def record(**values: Any) -> None:
@@ -69,43 +63,37 @@ def record(**values: Any) -> None:
 
     Tables become lists of rows; missing values, NaN and infinities become null; dates and paths become strings.
     """
-    if _output is not None:
-        _output.document.update({name: _plain(value) for name, value in values.items()})
+    if _document is not None:
+        _document.update({name: _plain(value) for name, value in values.items()})
 
 
 @contextmanager
 def recorded_part(name: str, /, **values: Any) -> Iterator[None]:
     """Appends the values that are recorded inside the context, after ``values``, as an element of the list ``name``."""
-    global _output
-    if _output is None:
+    global _document
+    if _document is None:
         yield
         return
-    outer = _output
-    _output = _Output(outer.stream, {})
+    outer, _document = _document, {}
     record(**values)
     try:
         yield
-        outer.document.setdefault(name, []).append(_output.document)
+        outer.setdefault(name, []).append(_document)
     finally:
-        _output = outer
+        _document = outer
 
 
 def finish_document() -> None:
     """Prints and clears the document, if there is one."""
-    if _output is not None and _output.document:
-        write_json(_output.document)
-        _output.document.clear()
-
-
-def write_json(value: Any) -> None:
-    """Prints one line of ASCII JSON to standard output, even where other output goes to standard error."""
-    write_json_line(json.dumps(_plain(value), allow_nan=False))
+    if _document:
+        write_json_line(json.dumps(_document, allow_nan=False))
+        _document.clear()
 
 
 def write_json_line(line: str) -> None:
-    """Prints a line of JSON to standard output."""
+    """Prints a line of JSON to standard output, even where other output goes to standard error."""
     if is_first_process():
-        print(line, file=sys.stdout if _output is None else _output.stream, flush=True)
+        print(line, file=_stdout or sys.stdout, flush=True)
 
 
 def _plain(value: Any) -> Any:
@@ -137,25 +125,6 @@ def _plain_object(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be recorded")
 
 
-class _Column(NamedTuple):
-    """A column and its widths."""
-
-    heading: str  # its heading
-    justify: Literal["left", "right"]  # ``right`` for numbers and dates
-    widest: int  # width of the widest cell, or of the longest word of the heading
-    longest_word: int  # width of the longest word of the cells and the heading
-
-    @property
-    def is_wrapped(self) -> bool:
-        """Whether its cells may take several lines."""
-        return self.widest > MAX_UNWRAPPED
-
-    @property
-    def min_width(self) -> int:
-        """The smallest width at which no word is cut."""
-        return min(self.widest, max(self.longest_word, MIN_TEXT_WIDTH)) if self.is_wrapped else self.widest
-
-
 def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
     """Prints a table with three decimals, unless ``json=true``.
 
@@ -165,18 +134,21 @@ def print_table(console: "Console", frame: "pd.DataFrame", title: str) -> None:
     if is_json_asked():
         return
     texts = _as_text(frame)
-    columns = _describe_all(texts)
     if title:
         print_line(console, f"\n{title}", style="italic")
-    if _min_width(columns) <= console.width:
-        console.print(_table(texts, columns))
-        return
-    transposed = _transposed(texts)
-    transposed_columns = _describe_all(transposed)
-    if _min_width(transposed_columns) <= console.width:
-        console.print(_table(transposed, transposed_columns))
+    table = _table(texts)
+    if not _fits(table, console):
+        table = _table(_transposed(texts))
+    if _fits(table, console):
+        console.print(table)
     else:
         print_records(console, texts)
+
+
+def _fits(table: "Table", console: "Console") -> bool:
+    """Whether a table is printed with no word cut."""
+    unbounded = console.options.update(width=UNWRAPPED_WIDTH)
+    return table.__rich_measure__(console, unbounded).minimum <= console.width
 
 
 def print_records(console: "Console", frame: "pd.DataFrame") -> None:
@@ -214,37 +186,25 @@ def _transposed(texts: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=[first, *texts[first]], dtype=object)
 
 
-def _describe_all(texts: "pd.DataFrame") -> list[_Column]:
-    # By position, since two columns may have the same heading.
-    return [_describe(texts.iloc[:, position]) for position in range(texts.shape[1])]
-
-
-def _describe(texts: "pd.Series") -> _Column:
-    from rich.cells import cell_len  # a Chinese character takes two columns of a terminal
-
-    heading = _heading(texts.name)
-    is_number = bool(texts.str.fullmatch(NUMBER).all())
-    # Headings may be wrapped between words, cells only if they are long.
-    widest = max((cell_len(text) for text in [*heading.split(), *texts]), default=0)
-    words = [word for text in (heading, *texts) for word in text.split()]
-    longest_word = max(map(cell_len, words), default=0)
-    return _Column(heading, "right" if is_number else "left", widest, longest_word)
-
-
-def _min_width(columns: Sequence[_Column]) -> int:
-    """The minimum width of the table, with a blank between two columns."""
-    return sum(column.min_width for column in columns) + len(columns) - 1
-
-
-def _table(texts: "pd.DataFrame", columns: Sequence[_Column]) -> "Table":
+def _table(texts: "pd.DataFrame") -> "Table":
+    """A table whose long cells are wrapped, and whose numbers and dates are aligned to the right."""
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len  # a Chinese character takes two columns of a terminal
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False, pad_edge=False)
-    for column in columns:
-        width = None if column.is_wrapped else column.widest
-        table.add_column(escape(column.heading), justify=column.justify, width=width, min_width=column.min_width)
+    for position, name in enumerate(texts.columns):
+        cells = texts.iloc[:, position]  # by position, since two columns may have the same heading
+        heading = _heading(name)
+        justify: Literal["left", "right"] = "right" if cells.str.fullmatch(NUMBER).all() else "left"
+        # Headings may be wrapped between words, cells only if they are long.
+        width = max((cell_len(text) for text in [*heading.split(), *cells]), default=0)
+        if width > MAX_UNWRAPPED:
+            longest_word = max(map(cell_len, " ".join([heading, *cells]).split()))
+            table.add_column(escape(heading), justify=justify, min_width=max(longest_word, MIN_TEXT_WIDTH))
+        else:
+            table.add_column(escape(heading), justify=justify, width=width)
     for row in texts.to_numpy():
         table.add_row(*map(escape, row))
     return table

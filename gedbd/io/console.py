@@ -99,19 +99,17 @@ def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
     """
     # Words end at backticks, so that code does not extend beyond its word.
     parts = WORDS.split(printable_line(text))
-    escaped = [f"`{part}`" if REFERENCE.search(part) else _escaped(part, signs) for part in parts]
-    return BLOCK_START.sub(r"\1\\", "".join(escaped))
+    for number, part in enumerate(parts):
+        escaped = signs.sub(r"\\\g<0>", part).replace("&", "&amp;").replace("<", "&lt;")
+        parts[number] = f"`{part}`" if REFERENCE.search(part) else escaped
+    return BLOCK_START.sub(r"\1\\", "".join(parts))
 
 
-def _escaped(text: str, signs: re.Pattern[str]) -> str:
-    return signs.sub(r"\\\g<0>", text).replace("&", "&amp;").replace("<", "&lt;")
-
-
-def code_block(text: str, language: str = "") -> str:
+def code_block(text: str) -> str:
     """A text as a block of code in Markdown."""
     # The fence is longer than any in the text, which would end the block.
     fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
-    return f"{fence}{language}\n{printable(text, keep=chr(10))}\n{fence}"
+    return f"{fence}\n{printable(text, keep=chr(10))}\n{fence}"
 
 
 @cache

@@ -82,20 +82,16 @@ class HttpSession:
         if not use_netrc:
             # Without this, requests replaces the token by the password of ~/.netrc.
             self._session.auth = lambda request: request
-        adapter = _TrackedAdapter(
-            self._add,
-            max_retries=urllib3.Retry(
-                total=retries,
-                read=None if retries else False,
-                status_forcelist=RETRY_STATUSES if retries else (),
-                allowed_methods=None,
-                backoff_factor=BACKOFF_S,
-                backoff_max=MAX_BACKOFF_S,
-                raise_on_status=False,
-                respect_retry_after_header=retries > 0,
-                retry_after_max=MAX_RETRY_AFTER_S,
-            ),
+        policy = urllib3.Retry(
+            total=retries,
+            status_forcelist=RETRY_STATUSES,
+            allowed_methods=None,
+            backoff_factor=BACKOFF_S,
+            backoff_max=MAX_BACKOFF_S,
+            raise_on_status=False,
+            retry_after_max=MAX_RETRY_AFTER_S,
         )
+        adapter = _TrackedAdapter(self._add, max_retries=policy if retries else 0)
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, adapter)
 
@@ -203,7 +199,7 @@ class HttpSession:
 class _TrackedAdapter(HTTPAdapter):
     """Passes each new connection to a function, so that another thread can close it."""
 
-    def __init__(self, connected: Callable[[socket.socket], None], max_retries: urllib3.Retry) -> None:
+    def __init__(self, connected: Callable[[socket.socket], None], max_retries: urllib3.Retry | int) -> None:
         self.connected = connected
         super().__init__(max_retries=max_retries)
 

@@ -80,6 +80,9 @@ def connect_database(path: Path, mode: str = "mode=rwc", **options: Any) -> sqli
         # Only some systems enable it by default. SQLite gives -wal and -shm the mode of the file.
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute("PRAGMA trusted_schema=OFF")  # definitions in the file call no function with side effects
+        connection.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()  # SQLite opens the file with the first query
     except sqlite3.DatabaseError:
         connection.close()
         raise
@@ -175,16 +178,7 @@ class SqliteFile:
         """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
 
     def _connect(self, options: str, timeout_s: float) -> sqlite3.Connection:
-        """A connection on which a query has run, as SQLite opens the file with the first one."""
-        connection = connect_database(
-            self.path, options, timeout=timeout_s, check_same_thread=False, isolation_level=None
-        )
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.DatabaseError:
-            connection.close()
-            raise
-        return connection
+        return connect_database(self.path, options, timeout=timeout_s, check_same_thread=False, isolation_level=None)
 
     def _connect_without_writing(self, timeout_s: float) -> sqlite3.Connection:
         """A connection that creates no file.
@@ -196,7 +190,7 @@ class SqliteFile:
         wal = wal_path(self.path)
         if wal.exists() and self.path.with_name(f"{self.path.name}-shm").exists():
             return self._connect("mode=ro", timeout_s)  # another process has created both, and may change the file
-        if wal.exists() and wal.stat().st_size:
+        if self._log_bytes():
             raise StoreUnavailable(f"{wal} holds changes that are not in {self.path.name} yet: run gedbd search once")
         self._immutable_version = self._content_version()
         return self._connect("immutable=1", timeout_s)
@@ -207,23 +201,22 @@ class SqliteFile:
             status = os.stat(self.path)
         except OSError:
             return (None, 0, 0, 0)
+        return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns, self._log_bytes())
+
+    def _log_bytes(self) -> int:
+        """Size of the write-ahead log; 0 without one."""
         wal = wal_path(self.path)
-        size = wal.stat().st_size if wal.exists() else 0
-        return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns, size)
+        return wal.stat().st_size if wal.exists() else 0
 
     def _connect_to_read(self, refusal: sqlite3.DatabaseError, timeout_s: float) -> sqlite3.Connection:
         """A connection to a file that cannot be written, or the error for ``refusal``."""
-        try:
+        with suppress(sqlite3.DatabaseError):
             return self._connect("mode=ro", timeout_s)
-        except sqlite3.DatabaseError:
-            # SQLite cannot create its files in this folder, but can read a file whose write-ahead log is empty.
-            wal = wal_path(self.path)
-            if wal.exists() and wal.stat().st_size:
-                raise self._unavailable(refusal) from refusal
-            try:
+        # SQLite cannot create its files in this folder, but can read a file whose write-ahead log is empty.
+        if not self._log_bytes():
+            with suppress(sqlite3.DatabaseError):
                 return self._connect("immutable=1", timeout_s)
-            except sqlite3.DatabaseError:
-                raise self._unavailable(refusal) from refusal
+        raise self._unavailable(refusal) from refusal
 
     def enable_wal(self) -> None:
         """Enables the write-ahead log, so that readers and a writer do not wait for each other."""

@@ -13,9 +13,8 @@ from pandas.errors import ParserError
 
 from gedbd.io.files import check_regular, replacing, write_text
 
-FORMULA_SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-LINE_SIGNS = ("\t", "\n", "\r")
-QUOTES = ("'", '"', " ")
+FORMULA_SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20\t\n\r"
+QUOTES = "'\" "
 APOSTROPHE = "'"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf", re.ASCII)
 
@@ -28,8 +27,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
 def write_latex(path: Path, table: pd.DataFrame, comment: str) -> None:
     """Replaces a LaTeX file atomically by a one-line comment and a table for booktabs, with three decimals."""
-    with replacing(path) as unfinished:
-        unfinished.write_text(f"% {' '.join(comment.splitlines())}\n{latex(table)}", encoding="utf-8")
+    write_text(path, f"% {' '.join(comment.splitlines())}\n{latex(table)}")
 
 
 def latex(table: pd.DataFrame, alignment: str | None = None) -> str:
@@ -135,19 +133,13 @@ def safe_cells(table: pd.DataFrame) -> pd.DataFrame:
 def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
     """The inverse of ``safe_cells``, for a table that was read from a CSV file."""
     plain = table.rename(columns=lambda name: plain_cell(str(name)))
-    for column_number in range(table.shape[1]):
-        column = plain.iloc[:, column_number]
-        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
-            plain.isetitem(
-                column_number, column.map(lambda value: plain_cell(value) if isinstance(value, str) else value).array
-            )
-    return plain
+    return plain.map(lambda value: plain_cell(value) if isinstance(value, str) else value)
 
 
 def _is_formula(text: str) -> bool:
     """Whether a text begins like a formula, after quotes, blanks and invisible characters; or with a tab."""
     for sign in text:
-        if sign in LINE_SIGNS or sign in FORMULA_SIGNS:
+        if sign in FORMULA_SIGNS:
             return True
         if sign.isprintable() and sign not in QUOTES:
             return False

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gedbd.io.command_output import finish_document, json_output, record, recorded_part, write_json
+from gedbd.io.command_output import finish_document, json_output, record, recorded_part, write_json_line
 
 TABLE = pd.DataFrame(
     {
@@ -76,7 +76,7 @@ def test_only_the_first_process_prints(monkeypatch, capsys):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with json_output(True):
         record(a=1)
-        write_json([2])
+        write_json_line("[2]")
     assert capsys.readouterr().out == ""
 
 

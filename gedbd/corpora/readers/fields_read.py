@@ -10,9 +10,8 @@ from gedbd.corpora.corpus import FieldSource
 from gedbd.corpora.readers.duplicate_cells import AROUND, CAPITAL, COLUMN, GROUP, ID_SEPARATOR, plain_id
 from gedbd.corpora.relevance import Links
 
-Unread = Mapping[
-    str, Sequence[str]
-]  # a column or key that is not read, and its first ``MAX_CELLS`` that hold something
+# Columns or keys that are not read, and their first ``MAX_CELLS`` that hold something.
+Unread = Mapping[str, Sequence[str]]
 MAX_CELLS = 10_000
 MAX_CHARACTERS = 40  # shown of a first value, or kept of a value that is not read
 # Names of columns, in lower case with blanks between their words.
@@ -50,20 +49,15 @@ class UnreadKeys(dict[str, list[str]]):
     def add(self, record: Mapping[str, Any]) -> None:
         """Adds the keys of a record."""
         inner = record.get(self.inside)
-        self._add(record, "")
-        if isinstance(inner, Mapping):
-            self._add(inner, f"{self.inside}.")
-
-    def _add(self, record: Mapping[str, Any], prefix: str) -> None:
-        skipped = self.skipped[prefix]
-        for key, value in record.items():
-            if key in skipped or value in (None, "", [], {}):
+        parts = [("", record), (f"{self.inside}.", inner if isinstance(inner, Mapping) else {})]
+        for prefix, key, value in ((prefix, *item) for prefix, part in parts for item in part.items()):
+            if key in self.skipped[prefix] or value in (None, "", [], {}):
                 continue
             cells = self.setdefault(prefix + (key if key.isidentifier() else f'"{key}"'), [])
             issue_number = value.get("number", "") if isinstance(value, Mapping) else value
             cells.append(str(issue_number)[:MAX_CHARACTERS])
             if len(cells) == MAX_CELLS:
-                skipped.add(key)
+                self.skipped[prefix].add(key)
 
 
 def fields_read(
@@ -108,15 +102,11 @@ def duplicate_warnings(unread: Unread, option: str, ids: pd.Series) -> list[str]
     known = set(ids.tolist())
     suspects = [name for name, cells in unread.items() if may_name_duplicates(name, cells, known)]
     where = ", in a dataset= with fields, such as records" if ".fields." in option else ""
-    return [
-        f"{name!r} is not read and may name duplicates: {_quoted(option, name)} reads it{where}" for name in suspects
-    ]
-
-
-def _quoted(option: str, value: str) -> str:
-    """An option as it is typed: quoted for Hydra, and again for the shell."""
-    escaped = value.replace('"', '\\"')
-    return f"\"{option}='{escaped}'\""
+    warnings = []
+    for name in suspects:
+        escaped = name.replace('"', '\\"')  # within quotes for Hydra, and for the shell
+        warnings.append(f"{name!r} is not read and may name duplicates: \"{option}='{escaped}'\" reads it{where}")
+    return warnings
 
 
 def may_name_duplicates(name: str, cells: Sequence[str], ids: Set[str]) -> bool:
