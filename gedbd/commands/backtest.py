@@ -20,13 +20,11 @@ def main(cfg: DictConfig) -> float:
         from gedbd.triage.backtesting.backtest_run import check_backtest, run_backtest
 
     console = open_console()
-    hydra = HydraConfig.get()
     check_backtest(cfg)
     weights = run_weights(cfg) if cfg.run else None
     silence_library_logs()
     prepared = prepare_data(cfg, console)
     if cfg.run:
         check_corpus(Path(cfg.run), prepared.corpus)
-    folder = Path(hydra.runtime.output_dir)
-    made_by = ["backtest", *typed_words()]
-    return run_backtest(cfg, prepared, weights, folder, made_by, console)
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    return run_backtest(cfg, prepared, weights, folder, ["backtest", *typed_words()], console)

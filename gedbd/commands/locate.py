@@ -11,10 +11,9 @@ from gedbd.configuration.help import option_words
 from gedbd.io.console import open_console, print_line
 
 LIKE_AN_ID = re.compile(r"#?\d+|[A-Z][A-Z0-9_]+-\d+")
-NAMES = option_words("locate")
 
 
-@command("locate", partial(literal_text, option="query", names=NAMES))
+@command("locate", partial(literal_text, option="query", names=option_words("locate")))
 def main(cfg: DictConfig) -> None:
     """Brings the index of the repository up to date, and prints the files and suspect commits of each report."""
     if cfg.query is not None and LIKE_AN_ID.fullmatch(str(cfg.query).strip()):

@@ -19,5 +19,4 @@ def main(cfg: DictConfig) -> float:
         from gedbd.localization.locating.backtest_page import run_locate_backtest
 
     silence_library_logs()
-    hydra = HydraConfig.get()
-    return run_locate_backtest(cfg, Path(hydra.runtime.output_dir), typed_words(), open_console())
+    return run_locate_backtest(cfg, Path(HydraConfig.get().runtime.output_dir), typed_words(), open_console())

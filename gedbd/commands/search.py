@@ -10,10 +10,8 @@ from gedbd.configuration.help import option_words
 from gedbd.io.command_output import write_json_line
 from gedbd.io.console import open_console, print_line
 
-NAMES = option_words("search")
 
-
-@command("search", partial(literal_text, option="query", names=NAMES))
+@command("search", partial(literal_text, option="query", names=option_words("search")))
 def main(cfg: DictConfig) -> None:
     """Prints the best groups for each report, their probabilities, and the reasons."""
     if cfg.store and not OmegaConf.is_missing(cfg, "index"):

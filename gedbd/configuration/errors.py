@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -77,12 +77,6 @@ class CommandError(SystemExit):
         super().__init__(line)
         self.folder = folder
         self.status = status
-
-
-def left_out(word: str, name: str, groups: Container[str]) -> str:
-    """The message for a word that leaves out a whole section or option, which the command needs."""
-    cure = SWITCH_OFF_HINTS.get(name, f"choose another {name}=" if name in groups else f"leave {word} out")
-    return f"{word}: this command needs {name}: {cure}; ~ is for entries within a section"
 
 
 def composition_line(error: Exception, words: Sequence[str], names: Sequence[str]) -> str:

@@ -28,13 +28,12 @@ from omegaconf import MISSING, DictConfig, OmegaConf, flag_override
 
 from gedbd.configuration.command_words import SEARCHPATH, option_of, parsed_flags
 from gedbd.configuration.encoder_options import take_model_options
-from gedbd.configuration.errors import FULL_NAMES, composition_line, left_out, os_error_line
+from gedbd.configuration.errors import FULL_NAMES, SWITCH_OFF_HINTS, composition_line, os_error_line
 from gedbd.configuration.help import option_words, read_command
 from gedbd.configuration.option_types import check_types, check_values, dotted_names, plain_options
 from gedbd.io.files import CONF_DIR, IN_PACKAGE, corpus_name
 from gedbd.io.locks import OWNER, RUN_LOCK
 
-SWEEPS = "outputs/sweeps"
 PLAIN_HYDRA = ("hydra.run.dir=", SEARCHPATH)  # Hydra options that a single run handles without hydra.main
 REPLACED_BY_STORE = ("out", "index")  # options for an index in a folder; with store= the index is on a server
 SEVERAL_FILES = ("callbacks", "debug", "experiment", "logger")  # groups of which several files may be chosen
@@ -188,7 +187,8 @@ def _check_groups(config_name: str, words: Sequence[str]) -> None:
     for word in words:
         name = option_of(word)
         if word.startswith("~") and (name in option_words(config_name) or name in ("hydra", "hydra.callbacks")):
-            raise ValueError(left_out(word, name, groups))
+            cure = SWITCH_OFF_HINTS.get(name, f"choose another {name}=" if name in groups else f"leave {word} out")
+            raise ValueError(f"{word}: this command needs {name}: {cure}; ~ is for entries within a section")
         if word.startswith("+") and name in groups:
             raise ValueError(f"{word}: this group exists: write {word.lstrip('+')}")
         if name in groups and name not in SEVERAL_FILES and word.partition("=")[2].startswith("["):
@@ -298,7 +298,7 @@ def run_dir(ckpt_path: str | None, dataset: str | None, path: str | None, encode
 
 def sweep_dir() -> str:
     """Folder of a new sweep."""
-    return str(_own(Path(SWEEPS)))
+    return str(_own(Path("outputs/sweeps")))
 
 
 def started() -> str:

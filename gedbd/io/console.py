@@ -26,7 +26,6 @@ QUIET = "quiet"
 VERBOSE = "verbose"
 FLAGS = {"-q": QUIET, "--quiet": QUIET, "-v": VERBOSE, "--verbose": VERBOSE}
 SEPARATOR = "--"  # words after it are text, not options
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG = logging.getLogger("gedbd.stages")
 UNIMPORTANT_WARNINGS = (
     r"torch\.distributed\.nn\.functional\.\w+ is deprecated",  # Lightning's all_gather calls it
@@ -309,7 +308,7 @@ def _log_lines() -> Iterator[None]:
         return
     root = logging.getLogger()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     package_log = logging.getLogger("gedbd")
     levels = (root.level, package_log.level)
     root.addHandler(handler)

@@ -24,8 +24,6 @@ CHUNK_BYTES = 1 << 16
 TIMEOUT_S = (10.0, 60.0)  # to connect, and between two packets
 RETRY_STATUSES = (408, 409, 429, *range(500, 600))
 BACKOFF_S = 0.5
-MAX_BACKOFF_S = 8.0
-MAX_RETRY_AFTER_S = 120
 
 MAX_SHOWN_LENGTH = 300
 SLASHES = re.compile(r"[/\\]{2}")
@@ -87,9 +85,9 @@ class HttpSession:
             status_forcelist=RETRY_STATUSES,
             allowed_methods=None,
             backoff_factor=BACKOFF_S,
-            backoff_max=MAX_BACKOFF_S,
+            backoff_max=8.0,
             raise_on_status=False,
-            retry_after_max=MAX_RETRY_AFTER_S,
+            retry_after_max=120,  # seconds, as the other two
         )
         adapter = _TrackedAdapter(self._add, max_retries=policy if retries else 0)
         for scheme in ("http://", "https://"):

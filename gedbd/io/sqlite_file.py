@@ -24,7 +24,6 @@ from typing import Any
 from gedbd.io.files import check_link, check_regular
 
 LOCK_TIMEOUT_S = 5.0
-CACHE_TIMEOUT_S = 60.0
 MAX_CHECKED_BYTES = 1 << 26  # size up to which the structure of a file is checked on opening; 40 ms
 MAX_REASON = 120  # characters; SQLite quotes text that it cannot decode
 MAX_VALUES = 500  # SQLite bounds the number of values of a statement
@@ -436,7 +435,7 @@ class CacheFile(SqliteFile):
         self._table = table
         self._page_bytes = page_bytes
         cure = "delete it, or set cache_dir= to another folder"
-        super().__init__(path, cure, create=True, timeout_s=CACHE_TIMEOUT_S, must_stay=False)
+        super().__init__(path, cure, create=True, timeout_s=60.0, must_stay=False)
 
     def prepare(self) -> None:
         """Creates the table."""
