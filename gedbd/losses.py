@@ -40,15 +40,7 @@ class Loss(Protocol):
 
 
 def loss_of_pairs(loss: Loss, z: Tensor, group: Tensor, index: Tensor, label: Tensor) -> Tensor:
-    """The loss of the pairs of a batch; ``pair_triplets`` makes triplets if the loss reads them.
-
-    Args:
-        loss: The loss.
-        z: ``(U, D)`` vectors of distinct reports.
-        group: ``(U,)`` their groups.
-        index: ``(2, P)`` pairs of rows.
-        label: ``(P,)`` 1 for a duplicate pair, else 0.
-    """
+    """The loss of vectors ``z (U, D)``; ``pair_triplets`` makes triplets if it reads them. See ``StepLabels``."""
     triplets = pair_triplets(index, label) if "triplets" in loss.reads else None
     return loss(z, StepLabels(group, index, label, triplets))
 

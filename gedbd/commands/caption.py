@@ -32,8 +32,8 @@ def main(cfg: DictConfig) -> None:
     if all(image.problem for image in images):
         raise ValueError(f"nothing to describe: {'; '.join(problem_warnings(images, owner))} under {image_dir}")
     silence_library_logs()
-    captioned = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
-    for warning in problem_warnings(captioned.images, owner):
+    images, rows, summary = caption_images(images, instantiate(cfg.captioner), cfg.cache_dir, cfg.batch_size, say)
+    for warning in problem_warnings(images, owner):
         say(warning)
-    write_captions(Path(cfg.out), captioned.rows)
-    print_line(console, f"{cfg.out}: {captioned.summary(cfg.cache_dir)}")
+    write_captions(Path(cfg.out), rows)
+    print_line(console, f"{cfg.out}: {summary}")

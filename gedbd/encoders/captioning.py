@@ -37,34 +37,6 @@ class Caption(NamedTuple):
     may_pass: bool = False
 
 
-class CaptionedImages(NamedTuple):
-    """Images and their captions.
-
-    Attributes:
-        images: The images; ``problem`` also says why the captioner could not describe one.
-        rows: Name, SHA-256, caption and status of each image.
-        distinct: Number of readable images with different content.
-        new: Number of them with new captions.
-        cached: Number of them with cached captions.
-        seconds: Time for the new captions.
-    """
-
-    images: list[ImageFile]
-    rows: list[tuple[str, str, str, str]]
-    distinct: int
-    new: int
-    cached: int
-    seconds: float
-
-    def summary(self, cache_dir: str) -> str:
-        """The counts in one line."""
-        failed = sum(bool(image.problem) for image in self.images)
-        return (
-            f"{len(self.images):,} images, {self.distinct:,} of them different: {self.new:,} newly described"
-            f" in {self.seconds:.1f} s, {self.cached:,} from {cache_dir}; {failed:,} not described"
-        )
-
-
 class Captioner(Protocol):
     """Describes images."""
 
@@ -88,7 +60,7 @@ def caption_images(
     cache_dir: str,
     batch_size: int,
     print_notice: Callable[[str], None],
-) -> CaptionedImages:
+) -> tuple[list[ImageFile], list[tuple[str, str, str, str]], str]:
     """Describes the images whose captions are not in the cache.
 
     Args:
@@ -97,6 +69,10 @@ def caption_images(
         cache_dir: Folder of the cache.
         batch_size: Images per batch.
         print_notice: Prints the captioner's message.
+
+    Returns:
+        The images, whose ``problem`` also says why the captioner could not describe one; name, SHA-256, caption and
+        status of each; and their numbers in one line.
     """
     cached = cached_captions(captioner, cache_dir)
     readable = {image.sha256: image.path for image in images if not image.problem}
@@ -114,7 +90,12 @@ def caption_images(
         text = captions[image.sha256].text if image.sha256 in captions else ""
         rows.append((image.name, image.sha256, text, image.problem or DESCRIBED))
     new = sum(not captions[sha256].problem for sha256 in uncached)
-    return CaptionedImages(checked, rows, len(readable), new, len(readable) - len(uncached), seconds)
+    failed = sum(bool(image.problem) for image in checked)
+    summary = (
+        f"{len(checked):,} images, {len(readable):,} of them different: {new:,} newly described in {seconds:.1f} s,"
+        f" {len(readable) - len(uncached):,} from {cache_dir}; {failed:,} not described"
+    )
+    return checked, rows, summary
 
 
 def cached_captions(captioner: Captioner, cache_dir: str | Path) -> dict[str, str]:

@@ -5,8 +5,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,7 +75,9 @@ def write_onnx(folder: Path, encoder: LoadedEncoder) -> None:
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0  # the example has padding, so that the graph reads the mask
     axes = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens")}
-    with _silenced(), torch.no_grad():
+    # The exporter warns of optional packages and unused names.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings(action="ignore"), torch.no_grad():
         torch.onnx.export(
             _UnitVectors(plain).eval(),
             (input_ids, attention_mask),
@@ -108,9 +109,8 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     ]
     transformer_config: dict[str, object] = {"max_seq_length": encoder.max_tokens, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(plain.backbone)).parameters:
-        transformer_config["model_args"] = {
-            "add_pooling_layer": False
-        }  # without it, transformers adds an untrained one
+        # Otherwise transformers adds an untrained one.
+        transformer_config["model_args"] = {"add_pooling_layer": False}
     hidden = plain.hidden
     dim = plain.projection.out_features
     pooling = {f"pooling_mode_{name}": name.startswith(plain.pooling) for name in ("cls_token", "mean_tokens")}
@@ -197,20 +197,6 @@ class _UnitVectors(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return normalize(self.encoder(input_ids, attention_mask), dim=-1)
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    """Hides the exporter's warnings about optional packages and unused names."""
-    logger = logging.getLogger("torch.onnx")
-    previous_level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(previous_level)
 
 
 def _write_common(folder: Path, encoder: LoadedEncoder) -> TextEncoder:

@@ -42,10 +42,8 @@ def local_first(section: str, name: str, source: str, read: Callable[[bool], Loa
             raise RefusedModelError(f"{section}.model={source}: there is no such folder")
         try:
             return read(True)
-        except RefusedModelError:
-            raise
-        except (OSError, ValueError):
-            if is_folder:
+        except (OSError, ValueError) as error:
+            if is_folder or isinstance(error, RefusedModelError):
                 raise
         check_hub(section, source)
         # Otherwise transformers asks a service on the hub to convert models that have no safetensors.
@@ -175,21 +173,19 @@ def read_json(model: str, name: str, local: bool) -> Any:
 
 
 def find_file(model: str, name: str, local: bool) -> Path | None:
-    """A file of a model; None if it does not exist, or with ``local`` is not on this machine."""
+    """A file of a model; None if it does not exist, or with ``local`` is not on this machine.
+
+    What the hub's client raises instead, ``local_first`` explains.
+    """
     if Path(model).is_dir():
         file = Path(model) / name
         return file if file.is_file() else None
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     try:
         return Path(hf_hub_download(model, name, local_files_only=local))
-    except LocalEntryNotFoundError as error:
-        if local:
-            return None
-        raise ValueError(f"{model}: the hub cannot be reached; download the model and give its folder") from error
-    except EntryNotFoundError:
+    except EntryNotFoundError as error:
+        if isinstance(error, LocalEntryNotFoundError) and not local:
+            raise  # the hub does not answer
         return None
-    except (HfHubHTTPError, OSError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{model} cannot be loaded from the hub: {reason}") from error

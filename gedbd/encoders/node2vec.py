@@ -32,11 +32,6 @@ class TagNetwork:
     weights: csr_array
 
     @property
-    def num_edges(self) -> int:
-        """The number of edges E; an edge has no direction."""
-        return int(self.weights.nnz // 2)
-
-    @property
     def isolated(self) -> np.ndarray:
         """``(T,)`` bool, the tags without an edge."""
         return np.asarray(np.diff(self.weights.indptr) == 0)
@@ -132,7 +127,16 @@ class TagEncoder:
         order = np.argsort(-self.network_.counts, kind="stable")
         self._tag_of_rank = order
         self._rank_of_tag = {self.network_.tags[number]: rank for rank, number in enumerate(order)}
-        self._fit_warnings = self._describe_network()
+        isolated = int(self.network_.isolated.sum())
+        rare = int((~self.vectors_.any(axis=1)).sum())
+        total = f"of {len(order):,} tags"
+        self._fit_warnings: tuple[str, ...] = ()
+        if isolated:
+            self._fit_warnings += (f"{isolated:,} {total} have no edge in the tag network: their vectors are random",)
+        if rare:
+            self._fit_warnings += (
+                f"{rare:,} {total} occur fewer than tags.min_count={self.min_count} times in the walks",
+            )
         self.warnings_ = self._fit_warnings
         return self
 
@@ -201,18 +205,6 @@ class TagEncoder:
         zero = f"{unknown:,} of {len(indices):,} documents have no tag of the tag network: their tag vector is zero"
         self.warnings_ = (*self._fit_warnings, *([zero] if unknown else []))
         return vectors
-
-    def _describe_network(self) -> tuple[str, ...]:
-        """Warnings about tags with uninformative vectors."""
-        isolated = int(self.network_.isolated.sum())
-        rare = int((~self.vectors_.any(axis=1)).sum())
-        total = f"of {len(self.network_.tags):,} tags"
-        warnings = []
-        if isolated:
-            warnings.append(f"{isolated:,} {total} have no edge in the tag network: their vectors are random")
-        if rare:
-            warnings.append(f"{rare:,} {total} occur fewer than tags.min_count={self.min_count} times in the walks")
-        return tuple(warnings)
 
 
 def random_walks(

@@ -139,8 +139,7 @@ def convert(encoder: TextEncoder) -> "ov.Model":
     attention_mask = torch.ones_like(input_ids)
     attention_mask[1, 4:] = 0
     example = {"input_ids": input_ids, "attention_mask": attention_mask}
-    with telemetry_disabled(), warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
+    with telemetry_disabled(), warnings.catch_warnings(action="ignore"), torch.no_grad():
         return ov.convert_model(_Pooled(encoder).eval(), example_input=example)
 
 

@@ -142,9 +142,7 @@ def _read(source: str, local: bool) -> Pretrained:
     """Reads a model from its folder, the installed package or a download, or unless ``local`` from the hub."""
     weights = find_weights(source, local)
     modules = find_modules(source, local)
-    places = [(source, modules.transformer)]
-    if weights.adapter is not None:
-        places.append((weights.source, weights.folder))  # of the base, on this machine
+    places = [(source, modules.transformer), (weights.source, weights.folder)]  # that of an adapter, and of its base
     tokenizer_place = next((place for place in places if _has_tokenizer(*place, local)), places[-1])
     if Path(tokenizer_place[0]).is_dir() and not _has_tokenizer(*tokenizer_place, local):
         # transformers would create a tokenizer with an empty vocabulary.

@@ -128,30 +128,27 @@ class PairBatchSampler(BatchSampler[BatchIndices]):
     are in random order. The processes share each batch; if the last batch is short, it repeats pairs of the first.
     """
 
-    def __init__(
-        self, inputs: SamplerInputs, batch_size: int, seed: int, rank: int, world_size: int, shuffle: bool
-    ) -> None:
+    def __init__(self, inputs: SamplerInputs, settings: "PairBatches", rank: int, world_size: int) -> None:
         self.ends = inputs.pairs[["earlier", "later"]].to_numpy()
         self.label = inputs.pairs["label"].to_numpy()
-        self.batch_size = batch_size
-        self.shuffle = shuffle
+        self.settings = settings
         # The group of a pair is that of its earlier report, unless this one is a singleton and the later one is not:
         # an anchor negative belongs with the group of its anchor.
         is_singleton = np.bincount(inputs.observed_group)[inputs.observed_group[self.ends]] == 1
         side = np.where(is_singleton[:, 0] & ~is_singleton[:, 1], 1, 0)
         self.group = inputs.observed_group[self.ends[np.arange(len(side)), side]]
         pairs_per_process = -(-len(self.ends) // world_size)
-        super().__init__(seed, rank, world_size, num_batches=-(-pairs_per_process // batch_size))
+        super().__init__(settings.seed, rank, world_size, num_batches=-(-pairs_per_process // settings.batch_size))
 
     def __iter__(self) -> Iterator[BatchIndices]:
         rng = self.rng()
         order_of_group = rng.permutation(self.group.max(initial=0) + 1)
         order = rng.permutation(len(self.ends))
-        if not self.shuffle:
+        if not self.settings.shuffle:
             order = order[np.argsort(order_of_group[self.group[order]], kind="stable")]
         # np.resize repeats from the start: 5 pairs for 2 processes become 0 1 2 3 4 0.
         order = np.resize(order, -(-len(order) // self.world_size) * self.world_size)
-        global_batch_size = self.batch_size * self.world_size
+        global_batch_size = self.settings.batch_size * self.world_size
         for first in range(0, len(order), global_batch_size):
             share = np.array_split(order[first : first + global_batch_size], self.world_size)[self.rank]
             yield BatchIndices(np.unique(self.ends[share]), self.ends[share], self.label[share])
@@ -171,4 +168,4 @@ class PairBatches:
 
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler[BatchIndices]:
         """The batches of one process of ``world_size``, in every epoch."""
-        return PairBatchSampler(inputs, self.batch_size, self.seed, rank, world_size, self.shuffle)
+        return PairBatchSampler(inputs, self, rank, world_size)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.cluster.hierarchy import DisjointSet
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
@@ -100,23 +101,18 @@ def _id_rows(ids: pd.Series, corpus: Corpus) -> np.ndarray:
 
 
 def _bridges(pairs: pd.DataFrame, group: np.ndarray, grouped: np.ndarray) -> np.ndarray:
-    """Finds accepted pairs that would merge two groups of the tracker, directly or through singletons, by union-find.
-
-    ``root`` maps a group to the group that it was merged into.
-    """
-    root = np.arange(len(group))
+    """Finds accepted pairs that would merge two groups of the tracker, directly or through singletons."""
+    accepted = (pairs["label"] == 1).to_numpy()
+    ends = group[pairs[["earlier", "later"]].to_numpy()]
+    merged = DisjointSet(np.unique(ends))
+    of_tracker = grouped.copy()  # whether a merged group contains one of the tracker, by its root
     bridges = np.zeros(len(pairs), dtype=bool)
-    for number, (earlier, later, label) in enumerate(pairs[["earlier", "later", "label"]].itertuples(index=False)):
-        ends = [group[earlier], group[later]]
-        for side in (0, 1):
-            while root[ends[side]] != ends[side]:
-                root[ends[side]] = root[root[ends[side]]]  # path halving
-                ends[side] = root[ends[side]]
-        # A group of the tracker stays the root, so that a second one is always found.
-        first, second = sorted(ends, key=lambda end: grouped[end])
-        bridges[number] = label == 1 and first != second and grouped[first]
-        if label == 1 and not bridges[number]:
-            root[first] = second
+    for number in np.flatnonzero(accepted):
+        roots = [merged[end] for end in ends[number]]
+        bridges[number] = roots[0] != roots[1] and of_tracker[roots].all()
+        if not bridges[number]:
+            merged.merge(*roots)
+            of_tracker[merged[roots[0]]] = of_tracker[roots].any()
     return bridges
 
 

@@ -218,18 +218,11 @@ class PKBatchSampler(GroupBatchSampler):
 class PKBatches(GroupBatches):
     """Settings of ``PKBatchSampler``; P is ``capacity`` divided by K.
 
-    Args:
-        batch_size: Number of reports of a batch on each device.
-        seed: Seed of the random numbers.
-        singletons: Fraction of ``batch_size`` without an observed duplicate.
-        negatives_per_positive: Number of pairs across groups for each pair inside a group; a loss that reads groups
-            only logs them.
-        hard: Fraction of the groups and singletons of a batch that are near its other groups.
-        neighbours: Number of nearest groups and singletons that count as hard.
-        per_group: Number K of reports of each group.
+    ``hard`` is the fraction of the groups, too, that are among the ``neighbours`` nearest of the others. A loss that
+    reads groups only logs the pairs across groups.
     """
 
-    per_group: int
+    per_group: int  # number K of reports of each group
 
     sampler: ClassVar[type[GroupBatchSampler]] = PKBatchSampler
 

@@ -140,8 +140,11 @@ class FoldSplit(SharedPart):
 
 
 @dataclass(frozen=True)
-class PairSplit:
-    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several splits."""
+class PairSplit(LaterPart):
+    """Random split of pairs, as in the authors' code. It leaks: a document occurs in pairs of several splits.
+
+    Documents and pairs are all training ones until ``cut`` assigns the sampled pairs to the splits.
+    """
 
     val: float = 0.2  # fraction of the pairs for validation
     test: float = 0.2  # fraction of the pairs for test
@@ -151,10 +154,6 @@ class PairSplit:
         """Assigns every document to training."""
         check_fractions(self.val, self.test)
         return np.zeros(len(documents), dtype=np.int8)
-
-    def of_pairs(self, parts: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Returns 0 for every pair; ``cut`` assigns the splits once all pairs are sampled."""
-        return np.zeros(len(earlier), dtype=np.int8)
 
     def cut(self, count: int) -> np.ndarray:
         """Assigns ``count`` pairs to the three splits at random, ``(count,)``."""
@@ -202,18 +201,15 @@ class YearSplit(LaterPart):
         bounds = [test_from - pd.Timedelta(days=self.val_days), test_from, pd.Timestamp(self.year + 1, 1, 1, tz="UTC")]
         dates = documents.table["created_at"]
         # A document at a bound belongs to the split that begins there.
-        val, test, end = (int(dates.searchsorted(bound, side="left")) for bound in bounds)
-        empty = [part for part, size in zip(PARTS, (val, test - val, end - test), strict=True) if not size]
+        rows = [int(dates.searchsorted(bound, side="left")) for bound in bounds]
+        sizes = np.diff([0, *rows, len(documents)])
+        empty = [part for part, size in zip(PARTS, sizes[:-1], strict=True) if not size]
         if empty:
             raise ValueError(
                 f"split.year={self.year} leaves split {empty[0]} of {documents.name} without documents, which were"
                 f" created from {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}: choose another year or split.val_days"
             )
-        parts = np.full(len(documents), OUTSIDE, dtype=np.int8)
-        parts[:val] = TRAIN
-        parts[val:test] = VAL
-        parts[test:end] = TEST
-        return parts
+        return np.repeat(np.array([TRAIN, VAL, TEST, OUTSIDE], dtype=np.int8), sizes)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -57,28 +57,18 @@ class StoredTokenizer:
         self,
         texts: list[str],
         max_length: int,
-        truncation: bool = True,
+        truncation: Literal[True] = True,
         add_special_tokens: bool = True,
         return_offsets_mapping: bool = False,
         return_attention_mask: bool = False,
     ) -> dict[str, Any]:
-        """Tokenizes texts, with the arguments of transformers that gedbd uses.
-
-        Args:
-            texts: N texts.
-            max_length: Maximum number of tokens, including special tokens.
-            truncation: Whether to truncate.
-            add_special_tokens: Whether to add special tokens.
-            return_offsets_mapping: Whether to return the start and end of each token.
-            return_attention_mask: Ignored, as there is no padding.
+        """Tokenizes N texts, with the arguments of transformers that gedbd uses; there is no padding to mask.
 
         Returns:
-            ``input_ids`` and optionally ``offset_mapping``, lists of N lists.
+            ``input_ids`` of at most ``max_length`` tokens, with special ones, and optionally ``offset_mapping``, the
+            start and end of each token: lists of N lists.
         """
-        if truncation:
-            self._tokenizer.enable_truncation(max_length)
-        else:
-            self._tokenizer.no_truncation()
+        self._tokenizer.enable_truncation(max_length)
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens)
         result: dict[str, Any] = {"input_ids": [item.ids for item in encoded]}
         if return_offsets_mapping:
