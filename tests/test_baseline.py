@@ -5,19 +5,15 @@ from functools import cache
 
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 from refusals import mistakes
-from run_commands import commands_in
+from run_commands import commands_in, composed
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.evaluation.pairwise import GRID
 
 pytestmark = pytest.mark.integration
 
-with initialize_config_dir(CONF_DIR, version_base="1.3"):
-    NAMES = list(compose("baseline", ["name=bm25"]).baselines)
-QUICK = ("bm25",)
-EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+NAMES = list(composed("baseline", "name=bm25").baselines)
+EACH = [name if name == "bm25" else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 SMALL = ["encoder=tiny"]
 
 

@@ -3,22 +3,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from git_repository import git
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from run_commands import composed
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
 pytestmark = pytest.mark.integration
 
 PUBLISHED = ("eclipse", "thunderbird", "firefox", "jdt", "mozilla_core")
 ISSUES = Path(__file__).parent / "corpora" / "readers" / "issues.json"
-
-
-def config(*overrides: str) -> DictConfig:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("describe", list(overrides))
 
 
 def lines_of(text: str) -> list[list[str]]:
@@ -99,7 +92,7 @@ def test_notices_are_printed_as_they_stand(tmp_path, run_command):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_datasets_ask_for_their_files(tmp_path, name):
-    dataset = config(f"dataset={name}", f"data_dir={tmp_path}").dataset
+    dataset = composed("describe", f"dataset={name}", f"data_dir={tmp_path}").dataset
     with pytest.raises(Exception, match=f"gedbd download dataset={name} data_dir={tmp_path}"):
         instantiate(dataset)
     assert dataset.rows.train + dataset.rows.test == dataset.rows.reports

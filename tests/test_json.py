@@ -5,12 +5,11 @@ from importlib.resources import files
 
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
+from run_commands import composed
 
 from gedbd.configuration.help import read_command
 from gedbd.corpora.statistics import describe_corpus
 from gedbd.experiments.corpus_reading import read_corpus
-from gedbd.io.files import CONF_DIR
 
 pytestmark = pytest.mark.integration
 
@@ -34,8 +33,7 @@ def test_statistics_of_a_corpus(told, capsys):
     assert capsys.readouterr().err == ""
     (corpus,) = document["corpora"]
     assert (corpus["name"], corpus["warnings"]) == ("demo", [])
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        expected = describe_corpus(read_corpus(compose("describe", ["dataset=demo"]).dataset))
+    expected = describe_corpus(read_corpus(composed("describe", "dataset=demo").dataset))
     dates = {name: value.isoformat() for name, value in expected.items() if isinstance(value, pd.Timestamp)}
     assert corpus["statistics"] == expected | dates
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from hydra import compose, initialize_config_dir
 from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
+from run_commands import composed as composed_for
 from small_models import save_small_model
 
 import gedbd
@@ -149,8 +150,7 @@ def test_option_takes_a_step(step, taken, tmp_path, group, option):
     if option == "openvino_bf16" and not has_bfloat16():
         pytest.skip("this CPU has no bfloat16")
     options = [*(f"{key}={value}" for key, value in chosen.items()), *more]
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        config = OmegaConf.to_yaml(compose("train", options))
+    config = OmegaConf.to_yaml(composed(*options))
     folder = taken[config] if config in taken else step(*options)
     taken[config] = folder
     epochs = pd.read_csv(folder / "metrics.csv")
@@ -199,9 +199,7 @@ def test_the_papers_experiments_take_other_corpora(step, options):
     assert OmegaConf.load(folder / "config.yaml").graph.titles.name == "minilm"
 
 
-def composed(*options):
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("train", list(options))
+composed = partial(composed_for, "train")
 
 
 def fine_tuning(*options) -> tuple[float, ...]:

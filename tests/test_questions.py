@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from rich.console import Console
+from run_commands import composed
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.training_task import check_sections
 
 pytestmark = pytest.mark.integration
@@ -45,8 +44,7 @@ def options(export: Path, folder: Path) -> list[str]:
 
 
 def run_once(words: list[str], folder: Path) -> str:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("train", words)
+    cfg = composed("train", *words)
     with (folder / "printed.txt").open("w+") as file:
         instantiate(cfg.task).train(cfg, folder / "run", Console(file=file, width=120))
         file.seek(0)
@@ -134,7 +132,6 @@ def test_tasks_that_train_read_the_options_of_a_training(task):
 
 
 def check(*words: str, progress_bar: bool = True) -> None:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("train", list(words), return_hydra_config=True)
-        cfg.trainer.enable_progress_bar = progress_bar
-        check_sections(cfg, words, cfg.hydra.runtime.choices)
+    cfg = composed("train", *words, return_hydra_config=True)
+    cfg.trainer.enable_progress_bar = progress_bar
+    check_sections(cfg, words, cfg.hydra.runtime.choices)

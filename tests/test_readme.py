@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from run_commands import composed
 
 import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
@@ -55,8 +55,7 @@ def test_command_composes(command):
     # Of a sweep's values the first one; "callbacks=[a,b]" is one value.
     plain = [option for option in options if option != "-m" and "interval(" not in option]
     single = [option if "=[" in option else option.split(",")[0] for option in plain]
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        compose(config_name(name), overrides=single)
+    composed(config_name(name), *single)
 
 
 def test_all_pages_with_python_have_a_test_that_runs_them():

@@ -4,7 +4,7 @@ import json
 import re
 import socket
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 from optuna import create_study
 from refusals import call, refuses
+from run_commands import composed
 from small_tracker import MATCHING
 
 import gedbd.commands.index
@@ -65,15 +65,10 @@ RAY = {"_target_": "gedbd.encoders.ray_backend.Ray", "address": "evil.example:63
 INTERPOLATIONS = ["${oc.env:HOME}", "${oc.decode:'[1]'}", "a ${oc.env:HOME}", "${encoder.name}", "\\${x}"]
 
 
-def composed(command: str, words: Sequence[str] = ()) -> DictConfig:
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose(command, list(words))
-
-
 @pytest.fixture(scope="module")
 def options() -> dict[str, Any]:
     """The options of a small run, as its folder holds them."""
-    cfg = composed("train", ["encoder=tiny", *CHOICES])
+    cfg = composed("train", "encoder=tiny", *CHOICES)
     cfg.trainer.precision, cfg.trainer.devices, cfg.trainer.num_nodes = "32-true", 1, 1
     return saved_options(cfg)
 
@@ -102,7 +97,7 @@ def _evil_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def resumed(folder: Path, *more: str, **choices: str) -> DictConfig:
     """The options with which a command line goes on with a run."""
     words = [f"ckpt_path={folder / 'checkpoints' / 'last.ckpt'}", *more]
-    return resumed_options(composed("train", words), words, choices)
+    return resumed_options(composed("train", *words), words, choices)
 
 
 def settings_of(options: dict[str, Any]) -> str:
@@ -119,7 +114,7 @@ def test_what_gedbd_has_written_itself_is_read(options, run, tmp_path, make_corp
     assert read_saved(run(options)).encoder.name == "tiny"
     assert read_saved(run(changed(options, "dataset.path", "pkg://gedbd.corpora/demo.csv")))
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
-    save_run(tmp_path / "run", composed("baseline", ["name=fusion", "encoder=tiny"]), make_corpus([0, 0, 1]))
+    save_run(tmp_path / "run", composed("baseline", "name=fusion", "encoder=tiny"), make_corpus([0, 0, 1]))
     assert read_saved(tmp_path / "run").name == "fusion"
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [CONFIG, "versions.json"]
 
@@ -185,7 +180,7 @@ def test_caches_are_written_where_this_user_has_them(options, run, monkeypatch):
 def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    bert = OmegaConf.to_container(composed("train", ["encoder=bert"]).encoder)
+    bert = OmegaConf.to_container(composed("train", "encoder=bert").encoder)
     evil = options | {"encoder": bert | {"model": "evil/model"}}
     folder = run(evil)
     reads = [
@@ -197,7 +192,7 @@ def test_a_model_on_the_hub_that_a_file_names_is_not_downloaded(options, run, tm
         with refuses(r"encoder.model=evil/model is not downloaded.*hf download evil/model"):
             read()
     words = ["encoder=bert", "encoder.model=evil/model", *CHOICES]
-    assert resumed(run(saved_options(composed("train", words))), *words).encoder.model == "evil/model"
+    assert resumed(run(saved_options(composed("train", *words))), *words).encoder.model == "evil/model"
     with refuses(r"baselines.a.encoder.model=evil is not downloaded"):
         find_run(run(options | {"baselines": {"a": {"encoder": bert | {"model": "evil"}}}}), "best")
     for name in (bert["model"], str(tmp_path)):
@@ -364,11 +359,10 @@ def without_interpolations(value: Any) -> Any:
 def test_every_choice_of_conf_may_be_saved_and_read(command, tmp_path, monkeypatch):
     monkeypatch.setenv("GEDBD_CACHE", str(tmp_path / "cache"))
     checked = 0
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        choices = compose(command, return_hydra_config=True).hydra.runtime.choices
-        for file in Path(CONF_DIR).glob("*/*.yaml"):
-            if file.parent.name in set(choices) - {"experiment", "dataset"}:
-                cfg = compose(command, [f"{file.parent.name}={file.stem}", "dataset=demo"])
-                check_options(without_interpolations(OmegaConf.to_container(cfg, resolve=False)), "conf")
-                checked += 1
+    choices = composed(command, return_hydra_config=True).hydra.runtime.choices
+    for file in Path(CONF_DIR).glob("*/*.yaml"):
+        if file.parent.name in set(choices) - {"experiment", "dataset"}:
+            cfg = composed(command, f"{file.parent.name}={file.stem}", "dataset=demo")
+            check_options(without_interpolations(OmegaConf.to_container(cfg, resolve=False)), "conf")
+            checked += 1
     assert checked > 10

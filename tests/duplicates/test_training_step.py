@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
+from run_commands import composed
 from small_duplicates import COUNT, MAX_TOKENS, assemble, training_step
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
@@ -15,7 +15,6 @@ from gedbd.duplicates.bug_reports import BugReports
 from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch
-from gedbd.io.files import CONF_DIR
 from gedbd.losses import CosineEmbeddingLoss, SupervisedContrastiveLoss
 from gedbd.sampling.batches import BatchIndices, PairBatches
 from gedbd.sampling.group_batches import GroupBatches, PKBatches
@@ -125,13 +124,8 @@ class WrittenOut(nn.Module):
         return self.conv2(hidden, self.edge_index)[rows]
 
 
-@pytest.fixture
-def paper_code():
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        return compose("train", ["experiment=paper_code"])
-
-
-def test_loss_gradients_and_written_rows_of_a_step(paper_code):
+def test_loss_gradients_and_written_rows_of_a_step():
+    paper_code = composed("train", "experiment=paper_code")
     graph = paper_code.graph
     assert (paper_code.fusion.lambda_text, paper_code.loss.margin, graph.rule.power) == (0.5, 0.5, 0)
     loss = CosineEmbeddingLoss(paper_code.loss.margin)

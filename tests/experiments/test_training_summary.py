@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 import pytorch_lightning as pl
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from rich.console import Console
+from run_commands import composed
 from torch.utils.data import DataLoader, Dataset
 
 from gedbd.configuration.options import register_resolvers
 from gedbd.experiments.retrieval_module import RetrievalDataModule
 from gedbd.experiments.training_summary import TrainingTime, batch_size_source, data_line, preset_line
 from gedbd.io.console import duration
-from gedbd.io.files import CONF_DIR
 from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, BatchIndices
 
 
@@ -57,9 +56,8 @@ def test_the_source_of_the_batch_size(tmp_path, words, batch_size, source):
     register_resolvers()
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nbatch_size: 7\n")
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        given = [*words.split(), f"hydra.searchpath=[file://{tmp_path}]"]
-        cfg = compose("train", given, return_hydra_config=True)
+    given = [*words.split(), f"hydra.searchpath=[file://{tmp_path}]"]
+    cfg = composed("train", *given, return_hydra_config=True)
     assert (cfg.batch_size, batch_size_source(cfg, cfg.hydra)) == (batch_size, source)
 
 

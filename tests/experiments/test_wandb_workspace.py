@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
+from run_commands import composed
 from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 from wandb_workspaces.reports.v2.interface import Config, LinePlot, ParallelCoordinatesPlot, SummaryMetric
 from wandb_workspaces.workspaces import Workspace
@@ -13,7 +13,6 @@ from wandb_workspaces.workspaces.internal import View
 
 import gedbd.commands.dashboard
 import gedbd.train
-from gedbd.configuration.command import CONF_DIR
 
 pytestmark = pytest.mark.integration
 
@@ -77,8 +76,7 @@ def test_the_sweep_is_a_training_with_its_options(dashboard, tmp_path):
     assert sweep["project"] == "mine"
     assert sweep["metric"] == {"name": "val/average_precision", "goal": "maximize"}
     assert command[:4] == ["/usr/bin/env", "python", "-m", "gedbd.train"]
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("train", [word for word in command[4:] if not word.startswith("hydra.")])
+    cfg = composed("train", *(word for word in command[4:] if not word.startswith("hydra.")))
     assert (cfg.fusion.lambda_text, cfg.loss.margin, cfg.graph.pca_dim) == (0.1, 0.0, 5)
     assert cfg.monitor == sweep["metric"]["name"]
 

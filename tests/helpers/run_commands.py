@@ -1,4 +1,4 @@
-"""Runs commands in this process, for tests of whole commands."""
+"""Composes options and runs commands in this process, for tests of whole commands."""
 
 import io
 import sys
@@ -8,8 +8,17 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
 
 from gedbd.__main__ import module_of
+from gedbd.io.files import CONF_DIR
+
+
+def composed(config_name: str, *words: str, **more: bool) -> DictConfig:
+    """The options of a command line, with Hydra's own where ``return_hydra_config`` says so."""
+    with initialize_config_dir(CONF_DIR, version_base="1.3"):
+        return compose(config_name, list(words), **more)
 
 
 @contextmanager

@@ -1,27 +1,16 @@
 import json
 import os
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
+from run_commands import composed
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.experiments.run_folder import SCHEMA, Run
 
 GROUPS = ("encoder", "graph", "fusion", "text", "split", "protocol")
-
-
-@cache
-def composed(command: str, groups: tuple[str, ...]) -> DictConfig:
-    """What a command's configuration is by default; composing takes half a second, so it is done once."""
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose(command, overrides=["encoder=tiny", *groups])
-    OmegaConf.set_struct(cfg, False)
-    return cfg
 
 
 @pytest.fixture(autouse=True)
@@ -43,10 +32,11 @@ def leave(tmp_path: Path) -> Callable[..., Run]:
         f1: float = 0.5,
         seconds: float | None = None,
     ) -> Run:
-        groups = tuple(item for item in overrides if item.partition("=")[0] in GROUPS)
+        groups = [item for item in overrides if item.partition("=")[0] in GROUPS]
         options = [item for item in overrides if item not in groups]
-        cfg = OmegaConf.merge(composed(command, groups), OmegaConf.from_dotlist(options))
-        assert isinstance(cfg, DictConfig)
+        cfg = composed(command, "encoder=tiny", *groups)
+        OmegaConf.set_struct(cfg, False)
+        cfg.merge_with_dotlist(options)
         folder = tmp_path / name
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(json.dumps(OmegaConf.to_container(cfg, resolve=True)))

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from run_commands import composed
 from small_reports import NO_PAIRS
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.templates import title_description
 from gedbd.questions.stackexchange.reader import read_stackexchange
 from gedbd.retrieval.ranking_tasks import EarlierReports, rank, ranking_metrics
@@ -51,7 +50,6 @@ def test_bm25_of_title_body_and_code(site, count, expected):
     [("cs", 212, [0.434, 0.783, 0.958, 0.538]), ("travel_until_2015_07", 716, [0.388, 0.796, 0.947, 0.523])],
 )
 def test_frozen_minilm(site, count, expected, tmp_path):
-    with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        encoder = instantiate(compose("train", ["encoder=minilm"]).encoder)
+    encoder = instantiate(composed("train", "encoder=minilm").encoder)
     scorer = DenseScorer(encoder, title_description, str(tmp_path))
     assert measured(site, scorer, with_code=False) == (count, pytest.approx(expected, abs=0.011))
