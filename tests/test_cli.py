@@ -111,12 +111,8 @@ def test_further_processes_are_started_by_the_name_of_the_module(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/gedbd", "train", "-m", "seed=1,2"])
     monkeypatch.setenv("PYTHONSAFEPATH", "")
     main()
-    assert seen == {
-        "name": "gedbd.train",
-        "run_name": "__main__",
-        "alter_sys": True,
-        "arguments": ["gedbd", "-m", "seed=1,2"],
-    }
+    assert seen.pop("arguments") == ["gedbd", "-m", "seed=1,2"]
+    assert seen == {"name": "gedbd.train", "run_name": "__main__", "alter_sys": True}
 
 
 @pytest.mark.parametrize(
@@ -135,20 +131,13 @@ def test_completion(line, words):
     assert set(out.split()) == words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("train", "--help"),
-        ("search",),
-        ("search", "index=nowhere", "top_k=five", "crash"),
-        ("train", "encoder=brt"),
-        ("train", "dataset=csv", "dataset.path=nowhere.csv"),
-        ("index", "run=nowhere"),
-        ("evaluate", "run=nowhere"),
-    ],
-)
+LIGHT = ["train --help", "search", "search index=nowhere top_k=five crash", "train encoder=brt", "index run=nowhere"]
+LIGHT += ["train dataset=csv dataset.path=nowhere.csv", "evaluate run=nowhere"]
+
+
+@pytest.mark.parametrize("words", LIGHT)
 def test_help_and_refusals_import_nothing_large(words):
-    assert imported_by(*words) <= {"pandas"}  # which the table of a sweep imports
+    assert imported_by(*words.split()) <= {"pandas"}  # which the table of a sweep imports
 
 
 @pytest.mark.slow  # three processes that read

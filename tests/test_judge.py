@@ -37,14 +37,8 @@ def corpus():
 
 def backtest():
     """25 best matches of probability 0.9, the first 20 of them right."""
-    rows = {
-        "query": np.arange(25, 50),
-        "candidate": np.arange(25),
-        "right": np.arange(25) < 20,
-        "rank": 1,
-        "unknown": np.where(np.arange(25) == 20, "same title", ""),
-        "probability": 0.9,
-    }
+    rows = {"query": np.arange(25, 50), "candidate": np.arange(25), "right": np.arange(25) < 20}
+    rows |= {"rank": 1, "unknown": np.where(np.arange(25) == 20, "same title", ""), "probability": 0.9}
     found = Suggestions(pd.DataFrame(rows), GROUP)
     targets = targets_table(found, found, (0.5, 0.95), 0.9)
     matching = TriageModel(RANKER, CONFIDENCE, target_results(targets, pd.Series([], dtype=object)), 0.5)

@@ -172,14 +172,8 @@ def test_two_corpora_are_not_stored_in_an_index_at_once(demo, hashed_words, tmp_
 
 
 def test_a_dictionary_becomes_words_that_keep_each_value():
-    given = {
-        "split.test_from": "2015-01-31",
-        "ranking": {"top_k": [1, 5], "window_days": None},
-        "encoder": "tiny",
-        "encoder.prefix": "it's ${x}, 3: ",
-        "cache_dir": "3",
-        "labels": {"fraction": 0.5},
-    }
+    given = {"split.test_from": "2015-01-31", "ranking": {"top_k": [1, 5], "window_days": None}, "encoder": "tiny"}
+    given |= {"encoder.prefix": "it's ${x}, 3: ", "cache_dir": "3", "labels": {"fraction": 0.5}}
     cfg = compose_options("baseline", ["name=bm25", "dataset=demo", *option_words(given)])
     assert (cfg.split.test_from, cfg.ranking.top_k, cfg.ranking.window_days) == ("2015-01-31", [1, 5], None)
     assert (cfg.encoder.name, cfg.encoder.prefix, cfg.cache_dir) == ("tiny", "it's ${x}, 3: ", "3")

@@ -17,19 +17,11 @@ from gedbd.text.cleaning import Cleaning
 
 TEXTS = ["crash on start", "", "the editor", "crash " * 30, "on start of the editor: 日本", "crash on start"]
 MAX_TOKENS = 20
-ARCHITECTURES = {  # those whose architecture or tokenizer differs come first
-    "modernbert_embed": "modernbert",
-    "mpnet": "mpnet",
-    "nomic": "nomic",
-    "e5_small": "bert",
-    "multilingual_e5_small": "bert",
-    "modernbert": "modernbert",
-    "gte_modernbert": "modernbert",
-    "arctic": "bert",
-    "bge_small": "bert",
-    "gte_small": "bert",
-    "multi_qa_minilm": "bert",
-}
+# Those whose architecture or tokenizer differs come first.
+ARCHITECTURES = {"modernbert_embed": "modernbert", "mpnet": "mpnet", "nomic": "nomic"}
+ARCHITECTURES |= {"e5_small": "bert", "multilingual_e5_small": "bert"}
+ARCHITECTURES |= dict.fromkeys(("modernbert", "gte_modernbert"), "modernbert")
+ARCHITECTURES |= dict.fromkeys(("arctic", "bge_small", "gte_small", "multi_qa_minilm"), "bert")
 
 
 def preset(name: str):

@@ -15,14 +15,8 @@ from gedbd.text.tokens import StoredTokenizer, cut_to_tokens, tokenize
 
 pytestmark = pytest.mark.integration
 
-TEXTS = [
-    "crash on start",
-    "",
-    "the editor [SEP] <s>",
-    "crash " * 60,
-    "on start of the editor: 日本\tüber",
-    "\U0001f600",
-]
+TEXTS = ["crash on start", "", "the editor [SEP] <s>", "crash " * 60]
+TEXTS += ["on start of the editor: 日本\tüber", "\U0001f600"]
 MAX_TOKENS = 20
 FILES = ["encoder.json", "model.bin", "model.xml", "tokenizer.json"]
 

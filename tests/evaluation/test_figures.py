@@ -32,15 +32,8 @@ def legend(axis) -> list[str]:
 
 
 def test_training_curves_show_both_parts_by_epoch():
-    epochs = pd.DataFrame(
-        {
-            "epoch": [0, 1],
-            "train/loss": [0.5, 0.3],
-            "val/loss": [0.6, 0.4],
-            "train/f1": [0.7, 0.9],
-            "val/f1": [0.6, 0.8],
-        }
-    )
+    epochs = pd.DataFrame({"epoch": [0, 1], "train/loss": [0.5, 0.3], "val/loss": [0.6, 0.4]})
+    epochs[["train/f1", "val/f1"]] = [[0.7, 0.6], [0.9, 0.8]]
     figure = training_curves([epochs])
     assert isinstance(figure, Figure)
     for axis, name in zip(figure.axes, ("loss", "f1"), strict=True):
@@ -84,15 +77,9 @@ def test_no_label_leaves_the_picture():
 
 
 def test_a_metric_over_an_option_has_a_line_a_model_at_equal_distances():
-    table = pd.DataFrame(
-        {
-            "model": ["a", "a", "a", "b", "b"],
-            "margin": ["0.1", "0.2", "0.5", "0.1", "0.5"],
-            "f1": [0.5, 0.3, 0.6, 0.7, 0.8],
-            "f1_low": [0.4, 0.2, 0.6, 0.6, 0.7],
-            "f1_high": [0.6, 0.4, 0.6, 0.8, 0.9],
-        }
-    )
+    table = pd.DataFrame({"model": list("aaabb"), "margin": ["0.1", "0.2", "0.5", "0.1", "0.5"]})
+    table["f1"] = [0.5, 0.3, 0.6, 0.7, 0.8]
+    table = table.assign(f1_low=[0.4, 0.2, 0.6, 0.6, 0.7], f1_high=[0.6, 0.4, 0.6, 0.8, 0.9])
     figure = over_option(table, "margin", "f1")
     axis = figure.axes[0]
     assert [container.lines[0].get_ydata().tolist() for container in axis.containers] == [[0.5, 0.3, 0.6], [0.7, 0.8]]

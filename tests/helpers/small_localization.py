@@ -24,15 +24,8 @@ def changeset(id_, day, message, names, lines):
     """A commit that changes one hunk in the file of each class."""
     paths = {name: f"src/org/demo/{name}.java" for name in names}
     diff = "\n".join(diff_of(path, f"void run{name}()", lines[name]) for name, path in paths.items())
-    return {
-        "commit": id_,
-        "parents": [],
-        "commit_date": str(START + pd.Timedelta(days=day)),
-        "message": message,
-        "files": sorted(paths.values()),
-        "diff": diff,
-        "truncated": False,
-    }
+    made = {"commit": id_, "parents": [], "commit_date": str(START + pd.Timedelta(days=day)), "message": message}
+    return made | {"files": sorted(paths.values()), "diff": diff, "truncated": False}
 
 
 def write_localization(folder, place=-1):
@@ -56,18 +49,10 @@ def write_localization(folder, place=-1):
         changes.append(changeset(fix, day + 0.25, f"Fix bug {report}", [name], lines))
         named = name if rng.random() < 0.8 else "program"
         noise = " ".join(rng.choice(["crash", "slow", "wrong", "often"], 2))
-        bugs.append(
-            {
-                "bug_id": report,
-                "summary": f"{named} {noise}",
-                "description": f"run{named} fails",
-                "report_time": str(START + pd.Timedelta(days=day)),
-                "fix_commit": fix,
-            }
-        )
-        inducing.append(
-            {"bug_id": report, "fix_commit": fix, "inducing_commit": id_, "files": f"src/org/demo/{name}.java"}
-        )
+        said = {"bug_id": report, "summary": f"{named} {noise}", "description": f"run{named} fails"}
+        bugs.append(said | {"report_time": str(START + pd.Timedelta(days=day)), "fix_commit": fix})
+        induced = {"bug_id": report, "fix_commit": fix, "inducing_commit": id_}
+        inducing.append(induced | {"files": f"src/org/demo/{name}.java"})
     pd.DataFrame(bugs).to_csv(folder / "bugs.csv", index=False)
     pd.DataFrame(inducing).to_csv(folder / "inducing.csv", index=False)
     (folder / "changesets.jsonl").write_text("".join(f"{json.dumps(change)}\n" for change in changes))

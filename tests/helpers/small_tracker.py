@@ -29,15 +29,8 @@ from gedbd.triage.triage_model import CONFIDENCE_FEATURES, MatchProbability, Tri
 
 NOUNS = ["crash", "picture", "paste", "mail", "folder", "filter", "printer", "calendar", "login", "menu"]
 PLACES = ["toolbar", "inbox", "window", "sidebar", "editor", "archive", "address", "dialog"]
-WEIGHTS = {
-    "dense": 1.0,
-    "text": 1.0,
-    "title": 0.5,
-    "same component": 0.3,
-    "same product": 0.2,
-    "days": -0.1,
-    "open": 0.15,
-}
+WEIGHTS = {"dense": 1.0, "text": 1.0, "title": 0.5}
+WEIGHTS |= {"same component": 0.3, "same product": 0.2, "days": -0.1, "open": 0.15}
 RANKER = ReportRanker(WeightedFeatures(np.array([WEIGHTS.get(name, 0.0) for name in FEATURES])))
 TARGET = TargetResult(0.8, 0.7, "met", 50, 46, 0.92, 0.83, 0.98, "2024-01-01", "2024-01-20")
 

@@ -51,18 +51,10 @@ def note(body: str, system: bool = True, username: str = "ann", when: int = 31) 
 
 
 def jira(number: int, /, *histories: dict, **more: object) -> dict:
-    fields = {
-        "summary": f"title {number}",
-        "description": "text",
-        "created": f"2024-01-{number:02}T10:00:00.000+0100",
-        "project": {"key": "ABC", "name": "Alphabet"},
-        "components": [{"name": "Map"}, {"name": "Print"}],
-        "versions": [{"name": "1.0"}],
-        "environment": "Linux",
-        "priority": {"name": "Major"},
-        "status": {"name": "Open"},
-        "resolution": None,
-    }
+    fields = {"summary": f"title {number}", "description": "text", "created": f"2024-01-{number:02}T10:00:00.000+0100"}
+    fields |= {"project": {"key": "ABC", "name": "Alphabet"}, "components": [{"name": "Map"}, {"name": "Print"}]}
+    fields |= {"versions": [{"name": "1.0"}], "environment": "Linux", "priority": {"name": "Major"}}
+    fields |= {"status": {"name": "Open"}, "resolution": None}
     log = {"changelog": {"histories": list(histories), "total": len(histories)}} if histories else {}
     return {"id": "9", "key": f"ABC-{number}", "fields": fields | more} | log
 

@@ -10,15 +10,8 @@ import pytest
 
 from gedbd.io.command_output import finish_document, json_output, record, recorded_part, write_json_line
 
-TABLE = pd.DataFrame(
-    {
-        "method": ["bm25", "rep"],
-        "f1": np.array([0.1, np.nan], dtype=np.float32),
-        "queries": [3, 4],
-        "first": [pd.Timestamp("2024-01-31", tz="UTC"), pd.NaT],
-        "met": [True, False],
-    }
-)
+TABLE = pd.DataFrame({"method": ["bm25", "rep"], "f1": np.array([0.1, np.nan], dtype=np.float32), "queries": [3, 4]})
+TABLE = TABLE.assign(first=[pd.Timestamp("2024-01-31", tz="UTC"), pd.NaT], met=[True, False])
 
 
 def test_values_have_all_digits_and_no_type_of_their_own(capsys):

@@ -23,16 +23,9 @@ def sweep(tmp_path: Path) -> Path:
     for number, (name, ranks) in enumerate(ranked.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        config = {
-            "seed": 0,
-            "name": name,
-            "run": None,
-            "part": "test",
-            "baselines": {name: {"_target_": "x"}},
-            "dataset": {"name": "cs", "_target_": READER},
-            "encoder": {"name": "minilm"},
-            "split": {"_target_": "gedbd.sampling.splits.TimeSplit"},
-        }
+        config = {"seed": 0, "name": name, "run": None, "part": "test", "baselines": {name: {"_target_": "x"}}}
+        config |= {"dataset": {"name": "cs", "_target_": READER}, "encoder": {"name": "minilm"}}
+        config["split"] = {"_target_": "gedbd.sampling.splits.TimeSplit"}
         OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
         (folder / "versions.json").write_text(json.dumps({"schema": SCHEMA, "corpus": "0b6"}))
         results = pd.DataFrame({"method": [name, "always_duplicate"], "threshold": 0.5, "f1": 0.5})

@@ -12,16 +12,8 @@ from matplotlib.figure import Figure
 from gedbd.experiments.report.judging import Judging, Verdict
 from gedbd.experiments.report.report_page import Section, fill_tables, markdown, show, slug, write_report
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["a|b", "<c>"],
-        "seeds": [1, 3],
-        "rr@10": [0.5, 0.75],
-        "rr@10_low": [0.4, 0.7],
-        "rr@10_high": [0.6, 0.8],
-        "threshold": [0.9, 0.1],
-    }
-)
+COLUMNS = ["model", "seeds", "rr@10", "rr@10_low", "rr@10_high", "threshold"]
+TABLE = pd.DataFrame([("a|b", 1, 0.5, 0.4, 0.6, 0.9), ("<c>", 3, 0.75, 0.7, 0.8, 0.1)], columns=COLUMNS)
 LINKED = pd.DataFrame(
     {
         "report": ["A|1", "<b>", "3", "4"],

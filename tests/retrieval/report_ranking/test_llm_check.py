@@ -28,29 +28,14 @@ def candidate_number(request: dict[str, Any]) -> str:
     return request["messages"][1]["content"].partition("\nReport ")[2][:2]
 
 
+SETTINGS: dict[str, Any] = {"name": "openai", "base_url": None, "model": "small", "answer": "number", "depth": 3}
+SETTINGS |= {"max_characters": 100, "max_tokens": 16, "temperature": 0.0, "seed": 0, "extra_body": {}}
+SETTINGS |= {"concurrency": 1, "timeout": 20.0, "max_retries": 0, "max_calls": None}
+
+
 @pytest.fixture
 def load(server, tmp_path):
-    def load_changed(**changed: Any) -> LlmCheck:
-        settings: dict[str, Any] = {
-            "name": "openai",
-            "base_url": None,
-            "model": "small",
-            "answer": "number",
-            "depth": 3,
-            "max_characters": 100,
-            "max_tokens": 16,
-            "temperature": 0.0,
-            "seed": 0,
-            "extra_body": {},
-            "concurrency": 1,
-            "timeout": 20.0,
-            "max_retries": 0,
-            "max_calls": None,
-            "cache_dir": tmp_path / "cache",
-        }
-        return LlmCheck(**(settings | changed))
-
-    return load_changed
+    return lambda **changed: LlmCheck(**(SETTINGS | {"cache_dir": tmp_path / "cache"} | changed))
 
 
 def test_the_first_candidates_are_scored_and_asked_about_once(server, load, tmp_path):
