@@ -1,11 +1,10 @@
 """Dates of exports, the formats in which they are written, and the chronological order of reports."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
-from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -14,27 +13,26 @@ import pandas as pd
 from gedbd.corpora.month_names import LANGUAGES, to_english
 
 MAX_READ = 5_000  # dates; later ones are assumed to have the same format
-DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
-MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
-OTHERS = ("%d.%m.%Y", "%d.%m.%y", "%Y年%m月%d日")
+NUMERIC_DAYS = (
+    *("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y", "%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
+    *("%d.%m.%Y", "%d.%m.%y", "%Y年%m月%d日"),
+)
 NAMED_MONTHS = (
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d/%b/%Y", "%d-%b-%y", "%d/%b/%y"),
     *("%d.%b.%Y", "%d.%b.%y", "%d. %b %Y", "%Y. %b %d"),
 )
 TWELVE_HOURS = (" %I:%M %p", " %I:%M:%S %p", ", %I:%M %p", ", %I:%M:%S %p")
 TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", ", %H:%M:%S", " %H:%M:%S %z", *TWELVE_HOURS)
-MAILS = ("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S UTC %Y")
-JAVASCRIPT = "%a %b %d %Y %H:%M:%S GMT%z"  # Wed May 13 2026 11:21:41 GMT+0000 (Coordinated Universal Time)
-NAMED_FORMATS = tuple(day + time for day, time in product(NAMED_MONTHS, TIMES))
-FORMATS = (
-    *(day + time for day, time in product((*DAY_FIRST, *MONTH_FIRST, *OTHERS), TIMES)),
-    *(*NAMED_FORMATS, *MAILS, JAVASCRIPT),
+NAMED_DAYS = (  # of mails, and of JavaScript
+    *("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S UTC %Y"),
+    "%a %b %d %Y %H:%M:%S GMT%z",  # Wed May 13 2026 11:21:41 GMT+0000 (Coordinated Universal Time)
 )
+NAMED_FORMATS = tuple(day + time for day, time in product(NAMED_MONTHS, TIMES))
+FORMATS = (*(day + time for day, time in product(NUMERIC_DAYS, TIMES)), *NAMED_FORMATS, *NAMED_DAYS)
 # Numbers since 1970, as formats: digits in a second.
 EPOCHS = {"epoch_seconds": 0, "epoch_milliseconds": 3, "epoch_microseconds": 6, "epoch_nanoseconds": 9}
 FIRST_EPOCH_SECOND = 10**8  # March 1973: earlier ones have as many digits as days such as 20240131
 NUMBER = re.compile(r"\d{1,19}(?:\.\d{1,9})?", re.ASCII)
-LANGUAGE_FORMAT = re.compile(rf"({'|'.join(LANGUAGES)}):(.+)", re.DOTALL)  # de:%d. %b %Y
 ZONE_NAME = re.compile(r"\s*\([^()]*\)$|\s+(?:UTC|GMT)$")
 ZONE_FORMATS = ("%Z", "UTC", "GMT", ")")
 MIN_YEAR = 1970
@@ -46,7 +44,6 @@ MAX_LENGTH = 80  # characters, which bounds the time that the patterns take
 MAX_OFFSET = timedelta(hours=24)  # datetime accepts no larger one
 EPOCH_START = datetime(MIN_YEAR, 1, 1, tzinfo=UTC)
 MAX_MICROSECONDS = (datetime(MAX_YEAR + 1, 1, 1, tzinfo=UTC) - EPOCH_START) // timedelta(microseconds=1)
-NO_TIME = "00"
 NO_DATE = f"not a date; expected format: {EXPECTED}"
 DAY = r"(?P<year>\d{4})(?:(?P<separator>[-/.])(?P<month>\d\d?)(?:(?P=separator)(?P<day>\d\d?))?|(?P<compact>\d{4}))?"
 TIME = r"(?P<hour>\d\d?)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?"
@@ -82,18 +79,27 @@ def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
     Raises:
         ValueError: It is ambiguous whether days or months come first.
     """
-    written = _distinct(texts)
-    if not written or any(_reads(text, ISO_FORMAT) for text in written):
+
+    def distinct(dates: Iterable[str]) -> list[str]:
+        return list(dict.fromkeys(date.strip() for date in dates if date.strip()))[:MAX_READ]
+
+    def reads_all(form: str, dates: Iterable[str]) -> bool:
+        try:
+            return all(parse_date(date, form) for date in dates)
+        except ValueError:
+            return False
+
+    written = distinct(texts)
+    if not written or any(reads_all(ISO_FORMAT, [text]) for text in written):
         return ISO_FORMAT
     if all(NUMBER.fullmatch(text) for text in written):
-        for form, decimals in EPOCHS.items():  # each has its own number of digits
-            if all(float(text) >= FIRST_EPOCH_SECOND * 10**decimals and _reads(text, form) for text in written):
-                return form
-        return ISO_FORMAT
-    formats = [form for form in FORMATS if all(_reads(text, form) for text in written)]
+        least = min(map(float, written)) / FIRST_EPOCH_SECOND  # each unit has its own number of digits
+        units = (form for form, decimals in EPOCHS.items() if least >= 10**decimals)
+        return next((form for form in units if reads_all(form, written)), ISO_FORMAT)
+    formats = [form for form in FORMATS if reads_all(form, written)]
     if not formats and any(map(str.isalpha, written[0])):
         named = (f"{language}:{form}" for language, form in product(LANGUAGES, NAMED_FORMATS))
-        formats = [form for form in named if all(_reads(text, form) for text in written)]
+        formats = [form for form in named if reads_all(form, written)]
     if not formats:
         return ISO_FORMAT
     different: dict[tuple[datetime, ...], str] = {}
@@ -103,8 +109,8 @@ def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
         return formats[0]
     if formats[-1].endswith(TWELVE_HOURS) and not any(PADDED.match(text) for text in written):
         return formats[-1]  # 1/31/2024 9:05 AM, as US English writes: nobody else writes both without zeros
-    further = _distinct(others)
-    fitting = [form for form in different.values() if all(_reads(text, form) for text in further)]
+    further = distinct(others)
+    fitting = [form for form in different.values() if reads_all(form, further)]
     if len(fitting) == 1:
         return fitting[0]
     first, second, *_ = different.values()
@@ -112,18 +118,6 @@ def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
         f"dates such as {written[0]!r} may begin with the day or with the month: set dataset.date_format="
         f"{first!r} or dataset.date_format={second!r}"
     )
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(text.strip() for text in texts if text.strip()))[:MAX_READ]
-
-
-def _reads(text: str, form: str) -> bool:
-    try:
-        parse_date(text, form)
-    except ValueError:
-        return False
-    return True
 
 
 class OutOfRangeError(ValueError):
@@ -147,8 +141,17 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
     written = text.strip()
     if len(written) > MAX_LENGTH:
         raise ValueError(NO_DATE)
+    if date_format in EPOCHS:
+        return _read_epoch(written, EPOCHS[date_format])
     if date_format != ISO_FORMAT:
-        return check_range(_reader(date_format)(written))
+        language, _, form = date_format.partition(":")
+        if language in LANGUAGES:  # de:%d. %b %Y
+            written = to_english(written, language)
+        else:
+            form = date_format
+        if not form.endswith(ZONE_FORMATS):
+            written = ZONE_NAME.sub("", written)
+        return check_range(datetime.strptime(written, form))
     year = ANY_YEAR.fullmatch(written)
     if year is not None:
         check_year(int(year["year"]))
@@ -158,15 +161,6 @@ def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
     return check_range(_moment(match))
 
 
-@cache
-def _reader(date_format: str) -> Callable[[str], datetime]:
-    """The function that reads dates in a format other than ISO 8601. It raises ValueError for other texts."""
-    if date_format in EPOCHS:
-        return partial(_read_epoch, decimals=EPOCHS[date_format])
-    named = LANGUAGE_FORMAT.fullmatch(date_format)
-    return partial(_read_format, date_format=named[2] if named else date_format, language=named[1] if named else "")
-
-
 def _read_epoch(text: str, decimals: int) -> datetime:
     if NUMBER.fullmatch(text) is None:
         raise ValueError(NO_DATE)
@@ -174,14 +168,6 @@ def _read_epoch(text: str, decimals: int) -> datetime:
     if not 0 < microseconds < MAX_MICROSECONDS:
         raise OutOfRangeError(OUTSIDE)
     return EPOCH_START + timedelta(microseconds=microseconds)
-
-
-def _read_format(text: str, date_format: str, language: str) -> datetime:
-    if language:
-        text = to_english(text, language)
-    if not date_format.endswith(ZONE_FORMATS):
-        text = ZONE_NAME.sub("", text)
-    return datetime.strptime(text, date_format)
 
 
 def parse_mail_date(text: str) -> datetime:
@@ -270,16 +256,15 @@ def _moment(match: re.Match[str]) -> datetime:
     month = match["month"] or compact[:2] or "1"
     day = match["day"] or compact[2:] or "1"
     # A leap second, 60, becomes 59; datetime refuses other numbers above 59.
-    second = 59 if match["second"] == "60" else int(match["second"] or NO_TIME)
+    second = 59 if match["second"] == "60" else int(match["second"] or 0)
     # A fraction "5" is 500000 microseconds.
     microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
-    hour = int(match["hour"] or NO_TIME)
-    minute = int(match["minute"] or NO_TIME)
-    offset = timedelta(hours=int(match["offset_hours"] or NO_TIME), minutes=int(match["offset_minutes"] or NO_TIME))
+    time = (int(match["hour"] or 0), int(match["minute"] or 0), second, microsecond)
+    offset = timedelta(hours=int(match["offset_hours"] or 0), minutes=int(match["offset_minutes"] or 0))
     if offset >= MAX_OFFSET:
         raise ValueError(NO_DATE)
     zone = timezone(-offset if match["sign"] == "-" else offset)
-    return datetime(int(match["year"]), int(month), int(day), hour, minute, second, microsecond, tzinfo=zone)
+    return datetime(int(match["year"]), int(month), int(day), *time, tzinfo=zone)
 
 
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:

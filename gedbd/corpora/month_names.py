@@ -4,7 +4,6 @@ import re
 import unicodedata
 from calendar import month_abbr
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -44,27 +43,26 @@ def _names(language: str) -> dict[str, str]:
 
     locale = Locale.parse(language)
     quoted = re.findall(r"'([^']+)'", locale.date_formats["long"].pattern)
-    days = [name for _, name in _both_widths(locale.days)]
+    days = [name for name, _ in _both_widths(locale.days)]
     periods = locale.day_periods["format"].get("abbreviated", {})
-    months: dict[str, set[str]] = defaultdict(set)
-    for number, name in _both_widths(locale.months):
+    months = {name: month_abbr[number] for name, number in _both_widths(locale.months)}
+    prefixes: dict[str, set[str]] = defaultdict(set)
+    for name, english in months.items():
         for length in range(MIN_PREFIX, len(name)):
-            months[name[:length]].add(month_abbr[number])
-    months |= {name: {month_abbr[number]} for number, name in _both_widths(locale.months)}
+            prefixes[name[:length]].add(english)
     return {
         **{_folded(word): "" for text in (*quoted, *days) for word in WORD.findall(text)},
         **{_folded(periods[period]): period for period in ("am", "pm") if period in periods},
-        **{name: "".join(english) for name, english in months.items() if len(english) == 1},
+        **{prefix: english.pop() for prefix, english in prefixes.items() if len(english) == 1},
+        **months,
         **FURTHER.get(language, {}),
     }
 
 
-def _both_widths(names: Any) -> Iterator[tuple[int, str]]:
-    """The numbers and folded names of months or days, abbreviated and in full, as they are inflected and alone."""
-    for widths in names.values():
-        for width in ("abbreviated", "wide"):
-            for number, name in widths[width].items():
-                yield number, _folded(name.rstrip("."))
+def _both_widths(names: Any) -> list[tuple[str, int]]:
+    """The folded names of months or days, abbreviated and in full, inflected and alone, and their numbers."""
+    widths = [forms[width] for forms in names.values() for width in ("abbreviated", "wide")]
+    return [(_folded(name.rstrip(".")), number) for width in widths for number, name in width.items()]
 
 
 def _folded(text: str) -> str:

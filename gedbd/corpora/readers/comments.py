@@ -149,11 +149,12 @@ class References:
         closing = r"(?:\]\([^()\s]*\)|[\])>])?"
         more = rf"(?:{closing}(?:\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+|[ \t]+){TITLE}{bare})"
         # "duplicate of #12, #13 and #14" names three issues, "#12 is a duplicate of this" names one.
-        self.naming = re.compile(rf"{PHRASE}{FILLER}{TITLE}(?P<named>{bare}{more}*)", flags)
+        named = rf"{FILLER}{TITLE}(?P<named>{bare}{more}*)"
+        self.naming = re.compile(PHRASE + named, flags)
         number = re.sub(r"\?P<\w+>", "?:", number)
         numbers = rf"{number}(?:(?:,\s*|\s+(?:and|&)\s+){number})*"
         self.numbered = re.compile(rf"\b{WORD}\s+(?:{NOUN}\s+)?of\b{FILLER}(?P<named>{numbers})", flags)
-        self.alike = re.compile(rf"{ALIKE}{FILLER}{TITLE}(?P<named>{bare}{more}*)", flags)
+        self.alike = re.compile(ALIKE + named, flags)
         verb = r"(?:has been |have been |was |were |is |are )?(?:marked |closed )?(?:as )?(?:an? )?"
         self.named = re.compile(rf"(?P<named>{bare})\s+{verb}{WORD} of this\b", flags)
         self.subject = re.compile(rf"{bare}\)\s+{verb}(?:exact\s+)?$", flags)  # "That one (#7) is a"

@@ -42,7 +42,8 @@ OTHER_RELATION = re.compile(
 )
 WORD = re.compile(r"(?<![\w-])[^\W\d_]{2,}(?![\w-]*\d)")  # AB-12 is an id, not a word
 RELATION_END = re.compile(r"[,;|\n]")
-FLAGS = {"true", "false", "yes", "no", "y", "n", "t", "f"}
+TRUE = {"true", "yes", "y", "t"}
+FALSE = {"false", "no", "n", "f"}
 # Names of columns, in lower case with blanks between their words, that tell what numbers in them are.
 NAME_OF_DUPLICATES = re.compile(rf"{SAYS_DUPLICATE.pattern}|original|canonical|master", re.IGNORECASE)
 NAME_OF_COUNTS = re.compile(r"counts?\b|\bnum\b|\bnumber of\b|\btotal\b|\bamount\b|\bvotes\b|^n\b|^#")
@@ -211,7 +212,7 @@ def _no_ids(ids: pd.Series, cells: pd.Series, known: KnownIds, links: pd.DataFra
     named = links["duplicate_id"]
     names_none = not any(name in known for name in named)
     if names_none:
-        if values.isin(FLAGS).all():
+        if values.isin(TRUE | FALSE).all():
             return " and ".join(sorted(set(values)))
         if not any(_shape(name) in known.shapes for name in named):
             return "texts"
@@ -249,7 +250,7 @@ def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
 
 def _links_of(known: KnownIds, ids: pd.Series, cells: pd.Series, resolved_at: pd.Series) -> pd.DataFrame:
     named = pd.Series([known.find_all(cell) for cell in cells], index=cells.index, dtype=object).explode().dropna()
-    return make_links(ids.loc[named.index], named, COLUMN, resolved_at)
+    return make_links(ids, named, COLUMN, resolved_at)
 
 
 def read_groups(
@@ -262,18 +263,17 @@ def read_groups(
     """
     values = filled(groups).str.strip()
     values = values[values != "-1"]
-    if len(values) and values.str.casefold().isin(FLAGS).all():
+    if len(values) and values.str.casefold().isin(TRUE | FALSE).all():
         warning = f"column {column!r} holds true and false, not groups of duplicates, and is left out"
-        return make_links(values[:0], values[:0], GROUP), (f"{warning}: set dataset.columns.group=null",)
+        return make_links(ids, values[:0], GROUP), (f"{warning}: set dataset.columns.group=null",)
     first = ids.loc[values.index].groupby(values).transform("first")
-    later = values.index[values.duplicated()]
-    return make_links(ids.loc[later], first.loc[later], GROUP, resolved_at), ()
+    return make_links(ids, first[values.duplicated()], GROUP, resolved_at), ()
 
 
-def make_links(ids: pd.Series, duplicates: pd.Series, source: str, made_at: pd.Series = NO_DATE) -> pd.DataFrame:
-    """One row per pair, with the columns of ``split_links``; ``made_at`` is the date of a report's links by its row."""
-    columns = {"id": ids.str.strip().to_numpy(), "duplicate_id": duplicates.str.strip().to_numpy()}
-    return pd.DataFrame(columns, dtype=str).assign(source=source, made_at=made_at.reindex(duplicates.index).array)
+def make_links(ids: pd.Series, named: pd.Series, source: str, made_at: pd.Series = NO_DATE) -> pd.DataFrame:
+    """The links of the reports in the index of ``named`` to the ids in it, see ``split_links``; an index may repeat."""
+    columns = {"id": ids.loc[named.index].str.strip().to_numpy(), "duplicate_id": named.str.strip().to_numpy()}
+    return pd.DataFrame(columns, dtype=str).assign(source=source, made_at=made_at.reindex(named.index).array)
 
 
 def label_names(cells: pd.Series) -> pd.Series:

@@ -5,16 +5,16 @@ import re
 import pandas as pd
 
 from gedbd.corpora.readers.duplicate_cells import (
+    FALSE,
     MAX_SHOWN_CHARACTERS,
     OTHER_RELATION,
     SAYS_DUPLICATE,
+    TRUE,
     KnownIds,
     make_links,
     says_duplicate,
 )
 
-TRUE = {"1", "1.0", "true", "yes", "y", "t"}
-FALSE = {"0", "0.0", "-1", "-1.0", "false", "no", "n", "f"}
 NAME_OF_LABELS = re.compile(r"label|type|relation|dup|class|target|kind|link", re.IGNORECASE)
 INDEX_NAMES = {"", "index", "unnamed: 0"}  # of the column of row numbers that pandas writes
 
@@ -39,8 +39,7 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
     known = KnownIds(ids)
     header = table.columns.tolist()
     if any(known.find(cell) in known for cell in header):
-        first = pd.DataFrame([header], index=[table.index[0] - 1], columns=header, dtype=str)
-        table = pd.DataFrame([*first.to_numpy(), *table.to_numpy()], index=[*first.index, *table.index], dtype=str)
+        table = pd.DataFrame([header, *table.to_numpy()], index=[table.index[0] - 1, *table.index], dtype=str)
         header = [f"column {number}" for number in range(1, table.shape[1] + 1)]
     elif header[0].casefold() in INDEX_NAMES:
         table = table.iloc[:, 1:]
@@ -57,19 +56,19 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
         table = table[is_duplicate]
     reports = table.iloc[:, 0].map(known.find)
     named = table.iloc[:, 1].map(known.find_all).explode().dropna()
-    reports = reports.loc[named.index]
-    is_known = reports.isin(ids.str.strip())
+    is_known = reports.isin(ids.str.strip()).loc[named.index]
     if not is_known.all():
         unknown = f"{(~is_known).sum():,}, left out (first: row {is_known.idxmin()})"
         warnings.append(f"links of {source} from a report that is not in the corpus: {unknown}")
-    return make_links(reports[is_known], named[is_known.to_numpy()], source), tuple(warnings)
+    return make_links(reports, named[is_known.to_numpy()], source), tuple(warnings)
 
 
 def _read_labels(labels: pd.Series, place: str) -> pd.Series:
     """Whether each row is a duplicate, by its label or type of link. Raises ValueError if one is not understood."""
     values = labels.str.strip().str.casefold()
-    is_duplicate = values.isin(TRUE) | values.map(says_duplicate)
-    is_other = values.isin(FALSE) | values.str.contains(OTHER_RELATION) | values.str.contains(SAYS_DUPLICATE)
+    is_duplicate = values.isin({*TRUE, "1", "1.0"}) | values.map(says_duplicate)
+    is_other = values.isin({*FALSE, "0", "0.0", "-1", "-1.0"})
+    is_other |= values.str.contains(OTHER_RELATION) | values.str.contains(SAYS_DUPLICATE)
     if values.map(says_duplicate).any():
         is_other |= values.str.contains(r"[^\W\d_]")  # types of links have many names, and one that is known is enough
     unread = labels[~is_duplicate & ~is_other]

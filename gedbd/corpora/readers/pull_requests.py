@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.readers.duplicate_cells import plain_id
+from gedbd.corpora.readers.duplicate_cells import FALSE, NOTHING, plain_id
 
 PULL_REQUESTS = "pull requests among the issues"
 FLAG = re.compile(r"is_?(?:pull_?request|pr)", re.IGNORECASE)
@@ -16,7 +16,7 @@ KIND = re.compile(r"(?:pull|merge)[ _-]?request", re.IGNORECASE)
 KINDS = ("__typename", "type")  # keys
 PAGES = ("url", "html_url", "web_url")  # keys
 NUMBER = re.compile(r"(?:/pulls?/|^#?)(\d+)")
-NO = ("", "0", "false", "no", "none", "null", "nan", "{}", "[]")
+NO = {*NOTHING, *FALSE, "0"}
 
 
 def is_pull_request(record: Mapping[str, Any], number: str = "") -> bool:
@@ -28,18 +28,14 @@ def is_pull_request(record: Mapping[str, Any], number: str = "") -> bool:
         number: Its number, if known; an issue may hold the address or number of another pull request, which fixes it.
     """
     for key, value in record.items():
-        written = str(value).strip()
-        if FLAG.fullmatch(key):
-            is_one = bool(value) and written.lower() not in NO
-        elif key in KINDS:
-            is_one = KIND.fullmatch(written) is not None
-        elif MARK.fullmatch(key) or (key in PAGES and "/pull/" in written):
-            named = NUMBER.search(written)
-            is_one = bool(value) and written.lower() not in NO and (not number or not named or named[1] == number)
-        else:
-            is_one = False
-        if is_one:
+        written = str(value).strip() if value else ""
+        is_mark = MARK.fullmatch(key) or (key in PAGES and "/pull/" in written)
+        if key in KINDS and KIND.fullmatch(written):
             return True
+        if (is_mark or FLAG.fullmatch(key)) and written.lower() not in NO:
+            named = NUMBER.search(written) if is_mark else None
+            if not number or not named or named[1] == number:
+                return True
     return False
 
 

@@ -7,12 +7,13 @@ from xml.etree.ElementTree import Element
 
 import jmespath
 import pandas as pd
+from jmespath.parser import ParsedResult
 
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.comments import NUMBER, Comment, References, comment_links
 from gedbd.corpora.readers.csv_export import TableOptions, build_from_table, read_csv
 from gedbd.corpora.readers.csv_file import read_header
-from gedbd.corpora.readers.duplicate_cells import NO_ID, says_duplicate
+from gedbd.corpora.readers.duplicate_cells import NO_ID, make_links, says_duplicate
 from gedbd.corpora.readers.export_pages import JSON_KINDS, ExportPage, ExportRecord, kind_of, read_pages, read_records
 from gedbd.corpora.readers.fields_read import UnreadKeys
 from gedbd.corpora.readers.formats import columns_in
@@ -35,6 +36,7 @@ FROM_FIRST = {"index_expression", "projection", "filter_projection", "value_proj
 FIELDS = (*SINGLE, *JOINED, COMMENTS)
 TEXT = "__text__"  # the key of an element's text, as Perceval writes it
 NUMBER_SIGN = r"#(?P<id1>\d+)\b"
+Expressions = Mapping[str, ParsedResult]  # field to where a record holds it
 
 
 def read_record_export(
@@ -77,14 +79,14 @@ def read_record_export(
             raise ValueError(f"dataset.{option}= is for tables, and {location} holds records: leave it out")
     check_template(options.get("url_template"))
     pages, warnings = read_pages(location, (*JSON_KINDS, "xml"))
-    find = FieldMap(fields)
+    expressions = compile_fields(fields)
     references = References(reference or NUMBER_SIGN, NUMBER)
-    unread = UnreadKeys(*find.keys_read())
+    unread = UnreadKeys(*keys_read(expressions))
     rows: dict[str, Row] = {}
     num_read = 0
     for page in pages:
         for position, record in records_on(page):
-            row = find(position, record)
+            row = row_of(position, record, expressions)
             unread.add(record)
             num_read += 1
             number = f"{row.repository} {row.values['id']}"  # unique within a repository only
@@ -104,18 +106,14 @@ def read_record_export(
         count = f"{num_read - len(rows):,}"
         warnings += (f"issues that occur on several pages: {count}, only the most recently updated record is used",)
     index = numbered_rows({number: row.position for number, row in enumerate(chosen, start=1)})
-    fields_read = [field for field in find.written if field in chosen[0].values]
+    fields_read = [field for field in expressions if field in chosen[0].values]
     table = pd.DataFrame([row.values for row in chosen], index=index, dtype=str)[fields_read]
-    mentions = [
-        (row.values["id"], link.named, link.source, None)
-        for row in chosen
-        for link in comment_links(row.comments, references, "", row.is_unnamed, "comment")
-    ]
-    links = pd.DataFrame(mentions, columns=["id", "duplicate_id", "source", "made_at"])
-    links = links.assign(made_at=pd.to_datetime(links["made_at"], utc=True))
+    mentions = [comment_links(row.comments, references, "", row.is_unnamed, "comment") for row in chosen]
+    mentioned = pd.Series([[link.named for link in links] for links in mentions], index=index, dtype=object)
+    links = make_links(table["id"], mentioned.explode().dropna(), "comment")
     columns_read = dict(zip(fields_read, fields_read, strict=True))
     title = name or corpus_name(location)
-    where = {field: find.written[field] for field in fields_read}
+    where = {field: expressions[field].expression for field in fields_read}
     return build_from_table(title, table, location, columns_read, warnings, True, links, where, unread, **options)
 
 
@@ -135,57 +133,53 @@ class Row(NamedTuple):
         return has_no_id and any(says_duplicate(self.values.get(field, "")) for field in ("status", "resolution"))
 
 
-class FieldMap:
-    """Finds the fields of records.
-
-    Args:
-        fields: Field to JMESPath expression, ``None`` for a field that the records do not have; see ``FIELDS``.
+def compile_fields(fields: Mapping[str, str | None]) -> Expressions:
+    """Compiles the expressions of fields, ``None`` for a field that the records do not have; see ``FIELDS``.
 
     Raises:
         ValueError: ``id`` or ``title`` is missing, a field is unknown, or an expression invalid.
     """
+    expressions = {}
+    for field in ("id", "title"):
+        if fields.get(field) is None:
+            raise ValueError(f"dataset.fields.{field}= is required: where a record holds the {field}")
+    for field, written in fields.items():
+        if field not in FIELDS:
+            raise ValueError(f"dataset.fields.{field} is unknown: choose from {', '.join(FIELDS)}")
+        if written is None:
+            continue
+        try:
+            expressions[field] = jmespath.compile(written)
+        except jmespath.exceptions.JMESPathError as error:
+            reason = str(error).partition("\n")[0]
+            raise ValueError(f"dataset.fields.{field}={written} is not a JMESPath expression: {reason}") from error
+    return expressions
 
-    def __init__(self, fields: Mapping[str, str | None]) -> None:
-        self.expressions = {}
-        for field in ("id", "title"):
-            if fields.get(field) is None:
-                raise ValueError(f"dataset.fields.{field}= is required: where a record holds the {field}")
-        for field, written in fields.items():
-            if field not in FIELDS:
-                raise ValueError(f"dataset.fields.{field} is unknown: choose from {', '.join(FIELDS)}")
-            if written is None:
-                continue
-            try:
-                self.expressions[field] = jmespath.compile(written)
-            except jmespath.exceptions.JMESPathError as error:
-                reason = str(error).partition("\n")[0]
-                raise ValueError(f"dataset.fields.{field}={written} is not a JMESPath expression: {reason}") from error
-        self.written = {field: str(fields[field]) for field in self.expressions}
 
-    def keys_read(self) -> tuple[set[str], str]:
-        """The keys that are read, and the object inside which titles are, as in ``fields.title``; empty if none."""
-        inside = next((path[0] for path in paths_of(self.expressions["title"].parsed) if path[1:]), "")
-        paths = [path for expression in self.expressions.values() for path in paths_of(expression.parsed)]
-        return {path[1] if path[0] == inside and path[1:] else path[0] for path in paths}, inside
+def keys_read(expressions: Expressions) -> tuple[set[str], str]:
+    """The keys that are read, and the object inside which titles are, as in ``fields.title``; empty if none."""
+    inside = next((path[0] for path in paths_of(expressions["title"].parsed) if path[1:]), "")
+    paths = [path for expression in expressions.values() for path in paths_of(expression.parsed)]
+    return {path[1] if path[0] == inside and path[1:] else path[0] for path in paths}, inside
 
-    def __call__(self, position: str, record: Record) -> Row:
-        """The fields of a record. Raises ValueError if it has no id or no title."""
-        matches: dict[str, list[str]] = {}
-        for field, expression in self.expressions.items():
-            try:
-                matches[field] = list(texts_of(expression.search(record)))
-            except (jmespath.exceptions.JMESPathError, RecursionError) as error:
-                reason = str(error).partition("\n")[0]
-                raise ValueError(f"{position}: dataset.fields.{field}={self.written[field]}: {reason}") from error
-        for field in ("id", "title"):
-            if not matches[field]:
-                raise ValueError(f"{position}: the record has no {field}, read from {self.written[field]!r}")
-        values = {field: "".join(matches[field][:1]) for field in SINGLE if field in matches}
-        # Some trackers name both ends of a link.
-        matches["duplicate"] = [named for named in matches.get("duplicate", ()) if named != values["id"]]
-        values |= {field: joiner.join(matches[field]) for field, joiner in JOINED.items() if field in matches}
-        comments = [Comment(comment) for comment in matches.get(COMMENTS, ())]
-        return Row(position, values, values.pop("updated_at", ""), values.pop("repository", ""), comments)
+
+def row_of(position: str, record: Record, expressions: Expressions) -> Row:
+    """The fields of a record. Raises ValueError if it has no id or no title."""
+    matches: dict[str, list[str]] = {}
+    for field, expression in expressions.items():
+        try:
+            matches[field] = list(texts_of(expression.search(record)))
+        except (jmespath.exceptions.JMESPathError, RecursionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ValueError(f"{position}: dataset.fields.{field}={expression.expression}: {reason}") from error
+        if field in ("id", "title") and not matches[field]:
+            raise ValueError(f"{position}: the record has no {field}, read from {expression.expression!r}")
+    values = {field: "".join(matches[field][:1]) for field in SINGLE if field in matches}
+    # Some trackers name both ends of a link.
+    matches["duplicate"] = [named for named in matches.get("duplicate", ()) if named != values["id"]]
+    values |= {field: joiner.join(matches[field]) for field, joiner in JOINED.items() if field in matches}
+    comments = [Comment(comment) for comment in matches.get(COMMENTS, ())]
+    return Row(position, values, values.pop("updated_at", ""), values.pop("repository", ""), comments)
 
 
 def paths_of(node: Mapping[str, Any]) -> set[tuple[str, ...]]:
