@@ -242,10 +242,8 @@ class FileSplit(SharedPart):
                 " least one"
             )
         order = np.random.default_rng(self.seed).permutation(len(paths))
-        part = np.full(len(paths), TRAIN, dtype=np.int8)
-        val_from, test_from = self._bounds(counts[order])
-        part[order[val_from:test_from]] = VAL
-        part[order[test_from:]] = TEST
+        part = np.empty(len(paths), dtype=np.int8)
+        part[order] = np.digitize(np.arange(len(paths)), self._bounds(counts[order]))
         return part[file_of]
 
     def _bounds(self, counts: np.ndarray) -> tuple[int, int]:
