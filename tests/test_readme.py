@@ -15,7 +15,7 @@ from run_commands import composed
 import gedbd
 from gedbd.__main__ import command_names, config_name, module_of
 from gedbd.commands.flow_graph import VALUE_FLAGS
-from gedbd.configuration.command_words import flag_values, literal_text, positional_list, positional_options
+from gedbd.configuration.command_words import gnu_options, literal_text, positional_list, positional_options
 from gedbd.configuration.help import option_words
 from gedbd.experiments.report.report_page import Section, fill_tables
 from gedbd.io.files import CONF_DIR
@@ -49,7 +49,7 @@ def test_command_composes(command):
     assert callable(import_module(module_of(name)).main)
     options = positional_list(options, "paths") if name == "report" else options
     if name == "flow-graph":
-        options = positional_options(flag_values(options, VALUE_FLAGS), ("path",))
+        options = positional_options(gnu_options(options, (), VALUE_FLAGS), ("path",))
     if name in ("locate", "search"):
         options = literal_text(options, "query", option_words(name))
     # Of a sweep's values the first one; "callbacks=[a,b]" is one value.

@@ -16,6 +16,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gedbd.encoders.model_files import is_downloaded
 from gedbd.io.console import open_console, print_line
 from gedbd.io.files import CONF_DIR, IN_PACKAGE
 
@@ -94,11 +95,7 @@ def keep_local(options: Any, source: str, cache_dir: str | None = None, given: A
     """
     known = {*_models_of_conf(), *(model for _, model in loaded_models(given))}
     for key, model in loaded_models(options):
-        if model in known or not HUB_NAME.fullmatch(model) or Path(model).is_dir():
-            continue
-        from huggingface_hub import try_to_load_from_cache
-
-        if not isinstance(try_to_load_from_cache(model, "config.json"), str):
+        if model not in known and HUB_NAME.fullmatch(model) and not (Path(model).is_dir() or is_downloaded(model)):
             raise ValueError(
                 f"{source}: {key}={model} is not downloaded, because a file names it; if you trust it, download"
                 f" it first: hf download {model}"

@@ -28,7 +28,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from gedbd.configuration.command_words import (
     MULTIRUN_FLAGS,
     check_config_flags,
-    flag_values,
     flags_first,
     gnu_options,
     literal_paths,
@@ -78,8 +77,7 @@ def options_for_hydra(
 ) -> list[str]:
     """Turns the words of a command line into options for Hydra; raises ValueError if a word is refused."""
     names = option_words(config_name)
-    words = flag_values(arguments, value_flags)  # --line 3 becomes line=3
-    words = gnu_options(words, names)  # --top-k=5 becomes top_k=5, and --json becomes json=true
+    words = gnu_options(arguments, names, value_flags)  # --top-k=5 becomes top_k=5, and --line 3 becomes line=3
     words = read_arguments(words)  # texts and paths become options
     words = searched_folders(words)  # --config-dir FOLDER becomes hydra.searchpath=
     words = literal_paths(words)

@@ -40,54 +40,39 @@ WRITTEN_BY = {
 SPECIAL = re.compile(r"(?<!\\)(\\*+)('|\$\{|\Z)")
 
 
-def flag_values(arguments: Sequence[str], value_flags: Sequence[str]) -> list[str]:
-    """Turns flags with a value into options for Hydra.
-
-    ``["--line", "3", "--out=x"]`` becomes ``["line=3", "out='x'"]`` for the flags ``line`` and ``out``.
-
-    Raises:
-        ValueError: If such a flag has no value.
-    """
-    options = []
-    words = iter(arguments)
-    for word in words:
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or name not in value_flags:
-            options.append(word)
-            continue
-        value = value if equals else next(words, "")
-        if not value:
-            raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
-        options.append(f"{name}={value}" if value.isdecimal() else f"{name}={quoted_text(value)}")
-    return options
-
-
-def gnu_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+def gnu_options(arguments: Sequence[str], names: Collection[str], value_flags: Collection[str] = ()) -> list[str]:
     """Turns ``--name=value`` into ``name=value``, and ``--json`` into ``json=true``.
 
     Words after ``--``, Hydra's flags and words that name no option of the command do not change. ``names`` holds the
-    command's groups and top-level options.
+    command's groups and top-level options. The value of one of ``value_flags`` is text, and may be the next word:
+    ``--line 3 --out=x`` becomes ``line=3 out='x'``.
 
     Raises:
         ValueError: If a flag names an option without a value, or is ``--json`` and the command has no such option.
     """
-    words = list(arguments)
-    end = words.index("--") if "--" in words else len(words)
-    for position, word in enumerate(words[:end]):
+    options: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return [*options, word, *words]
         match = GNU_OPTION.fullmatch(word)
-        if match is None or word == RUN_FLAG:
-            continue
-        name = match[1].replace("-", "_")  # --top-k=5
-        if word == "--json" and name not in names:
+        name = match[1].replace("-", "_") if match else ""  # --top-k=5
+        if match and name in value_flags:
+            value = match[2][1:] if match[2] else next(words, "")
+            if not value:
+                raise ValueError(f"{word} needs a value: {word.rstrip('=')} VALUE")
+            options.append(f"{name}={value if value.isdecimal() else quoted_text(value)}")
+        elif word == "--json" and name not in names:
             raise ValueError(f"--json: this command has no option json; it has {', '.join(sorted(names))}")
-        if re.split(r"[./@]", name)[0] not in names:
-            continue
-        if word != "--json" and match[2] is None:
-            following = "".join(words[position + 1 : position + 2])
-            value = following if following and _is_positional(following) else "VALUE"
-            raise ValueError(f"{word}: an option is written {name}=, such as {name}={value}")
-        words[position] = f"{name}{match[2] or '=true'}"
-    return words
+        elif word == RUN_FLAG or re.split(r"[./@]", name)[0] not in names:
+            options.append(word)
+        elif match and (match[2] or word == "--json"):
+            options.append(f"{name}{match[2] or '=true'}")
+        else:
+            following = next(words, "")
+            example = following if following and _is_positional(following) else "VALUE"
+            raise ValueError(f"{word}: an option is written {name}=, such as {name}={example}")
+    return options
 
 
 def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) -> list[str]:

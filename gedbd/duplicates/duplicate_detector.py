@@ -24,7 +24,7 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
 from gedbd.evaluation.pairwise import pairwise_metrics
 from gedbd.experiments.distributed import gather, shard
 from gedbd.experiments.optimizers import MakeOptimizer, MakeScheduler, optimization
-from gedbd.experiments.retrieval_module import Embedded, EncodedRows, PairScores, RetrievalModule, distinct
+from gedbd.experiments.retrieval_module import Embedded, EncodedRows, EpochRows, RetrievalModule, distinct
 from gedbd.experiments.training_task import fix_dropout, show_loss
 from gedbd.losses import Loss, check_labels, loss_of_pairs
 
@@ -117,7 +117,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         self.make_optimizer: MakeOptimizer = _instance(parts["optimizer"])
         self.make_scheduler: MakeScheduler = _instance(parts["scheduler"])
         self.locks_threshold = lock_threshold
-        self.train_pairs = PairScores()
+        self.train_pairs = EpochRows("scores", "labels")
         self.text_vectors = EncodedRows(latest=True)  # unit vectors of the epoch, for hard negatives
         self.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
 

@@ -54,6 +54,12 @@ class Captioner(Protocol):
         ...
 
 
+def check_prompt(prompt: str) -> None:
+    """Raises ValueError if a prompt is empty."""
+    if not prompt.strip():
+        raise ValueError("captioner.prompt is empty: give a question about an image")
+
+
 def caption_images(
     images: Sequence[ImageFile],
     captioner: Captioner,
@@ -209,8 +215,7 @@ class EndpointCaptioner:
         max_retries: int,
     ) -> None:
         self.endpoint = ChatEndpoint("captioner", name, base_url, timeout, max_retries)
-        if not prompt.strip():
-            raise ValueError("captioner.prompt is empty: give a question about an image")
+        check_prompt(prompt)
         self.model = model
         self.prompt = prompt
         self.max_side = max_side

@@ -20,7 +20,7 @@ from transformers import (
 )
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
-from gedbd.encoders.captioning import Caption
+from gedbd.encoders.captioning import Caption, check_prompt
 from gedbd.encoders.encoder_weights import fingerprint
 from gedbd.encoders.model_files import local_first
 from gedbd.encoders.pretrained import tiny_tokenizer
@@ -101,7 +101,7 @@ def load_captioner(name: str, model: str, prompt: str, max_new_tokens: int) -> M
     Raises:
         ValueError: If the model is not available, is no vision-language model, or needs a missing package.
     """
-    _check(prompt)
+    check_prompt(prompt)
     # CPUs without matrix units are slow in the half precision that weights are published in.
     precision = "auto" if torch.cuda.is_available() else torch.float32
     processor, loaded = local_first("captioner", name, model, lambda local: _read(model, precision, local))
@@ -112,7 +112,7 @@ def load_tiny_captioner(
     name: str, prompt: str, max_new_tokens: int, hidden: int, layers: int, seed: int
 ) -> ModelCaptioner:
     """A tiny random model; for the arguments see ``load_captioner`` and ``tiny_vision_model``."""
-    _check(prompt)
+    check_prompt(prompt)
     processor = tiny_processor()
     model = tiny_vision_model(hidden, layers, seed, processor)
     return ModelCaptioner(model, processor, prompt, max_new_tokens)
@@ -130,11 +130,6 @@ def _read(model: str, precision: "torch.dtype | str", local: bool) -> tuple[Any,
         model, config=config, dtype=precision, trust_remote_code=False, local_files_only=local, use_safetensors=True
     )
     return processor, loaded
-
-
-def _check(prompt: str) -> None:
-    if not prompt.strip():
-        raise ValueError("captioner.prompt is empty: give a question about an image")
 
 
 def tiny_processor() -> Idefics3Processor:

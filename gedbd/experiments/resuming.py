@@ -84,10 +84,8 @@ def check_resumable(cfg: DictConfig) -> None:
     """Checks that a checkpoint's run had the same options.
 
     Raises:
-        ValueError: If there is no such checkpoint, or an option that affects the model or its data differs.
+        ValueError: If an option that affects the model or its data differs.
     """
-    if not Path(cfg.ckpt_path).is_file():
-        raise ValueError(f"ckpt_path={cfg.ckpt_path}: no such file; give checkpoints/last.ckpt of a run folder")
     _check_equal(OmegaConf.create(saved_options(cfg)), _options_of_run(cfg))
 
 

@@ -72,77 +72,59 @@ def score_pairs(reports: Embedded, pairs: pd.DataFrame, group: np.ndarray, loss:
     return ScoredPairs(scored, loss(reports.z[rows], groups, batch_index, label))
 
 
-class EpochLoss(Metric):
+class EpochRows(Metric):
+    """Tensors of an epoch's batches, of all processes, by name: each has a row for each pair, report or batch.
+
+    ``EpochRows("scores", "labels")`` collects the cosines and labels of pairs: precision, recall and F1 follow from
+    these once the threshold is known, which validation chooses after training.
+    """
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(compute_with_cache=False)
+        self.names = names
+        for name in names:
+            self.add_state(name, [], dist_reduce_fx="cat")
+
+    def update(self, *rows: Tensor) -> None:
+        """Adds a batch."""
+        for name, added in zip(self.names, rows, strict=True):
+            getattr(self, name).append(added.detach())
+
+    def compute(self) -> Any:
+        """All rows, a tensor for each name."""
+        return tuple(dim_zero_cat(getattr(self, name)) for name in self.names)
+
+
+class EpochLoss(EpochRows):
     """The mean loss of an epoch's batches of all processes, each weighted by its number of pairs or reports."""
 
-    losses: list[Tensor]
-    counts: list[Tensor]
-
     def __init__(self) -> None:
-        super().__init__(compute_with_cache=False)
-        self.add_state("losses", [], dist_reduce_fx="cat")
-        self.add_state("counts", [], dist_reduce_fx="cat")
+        super().__init__("losses", "counts")
 
-    def update(self, loss: Tensor, count: int) -> None:
+    def update(self, loss: Tensor, count: int) -> None:  # type: ignore[override]
         """Adds a batch: its mean loss ``()``, and what it is the mean of."""
-        self.losses.append(loss.detach()[None])
-        self.counts.append(torch.tensor([count], device=loss.device))
+        super().update(loss[None], torch.tensor([count], device=loss.device))
 
     def compute(self) -> Tensor:
         """The mean, ``()``."""
-        losses = dim_zero_cat(self.losses)
-        counts = dim_zero_cat(self.counts)
-        return (losses * counts).sum() / counts.sum()
+        losses, counts = super().compute()
+        mean: Tensor = (losses * counts).sum() / counts.sum()
+        return mean
 
 
-class PairScores(Metric):
-    """The cosines ``(P,)`` and labels ``(P,)`` of an epoch's pairs, of all processes.
-
-    Precision, recall and F1 follow from these once the threshold is known, which validation chooses after training.
-    """
-
-    scores: list[Tensor]
-    labels: list[Tensor]
-
-    def __init__(self) -> None:
-        super().__init__(compute_with_cache=False)
-        self.add_state("scores", [], dist_reduce_fx="cat")
-        self.add_state("labels", [], dist_reduce_fx="cat")
-
-    def update(self, scores: Tensor, labels: Tensor) -> None:
-        """Adds the pairs of a batch."""
-        self.scores.append(scores.detach())
-        self.labels.append(labels)
-
-    def compute(self) -> tuple[Tensor, Tensor]:
-        """All cosines and labels; see ``gedbd.evaluation.pairwise.pairwise_metrics``."""
-        return dim_zero_cat(self.scores), dim_zero_cat(self.labels)
-
-
-class EncodedRows(Metric):
+class EncodedRows(EpochRows):
     """Rows of the corpus ``(B,)`` and vectors ``(B, D)`` of each batch, of all processes.
 
     Of a row that was encoded more than once, the first vector counts, or the ``latest``.
     """
 
-    n_id: list[Tensor]
-    z: list[Tensor]
-
     def __init__(self, latest: bool = False) -> None:
-        super().__init__(compute_with_cache=False)
+        super().__init__("n_id", "z")
         self.latest = latest
-        self.add_state("n_id", [], dist_reduce_fx="cat")
-        self.add_state("z", [], dist_reduce_fx="cat")
-
-    def update(self, n_id: Tensor, z: Tensor) -> None:
-        """Adds a batch."""
-        self.n_id.append(n_id)
-        self.z.append(z.detach())
 
     def compute(self) -> tuple[Tensor, Tensor]:
         """The distinct rows in the order of the corpus, and a vector of each, ``(U,), (U, D)``."""
-        n_id = dim_zero_cat(self.n_id)
-        z = dim_zero_cat(self.z)
+        n_id, z = super().compute()
         return distinct(n_id.flip(0), z.flip(0)) if self.latest else distinct(n_id, z)
 
 

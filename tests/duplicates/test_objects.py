@@ -17,7 +17,7 @@ from gedbd.duplicates.bug_reports import Batch
 from gedbd.duplicates.graph.adjacency import DenseAdjacency, threshold
 from gedbd.duplicates.graph.title_graph import TitleGraph
 from gedbd.encoders.loaded_encoder import load_tiny_encoder
-from gedbd.experiments.retrieval_module import EncodedRows, EpochLoss, PairScores
+from gedbd.experiments.retrieval_module import EncodedRows, EpochLoss, EpochRows
 
 REPORTS = 60
 
@@ -196,7 +196,7 @@ def test_metrics_of_an_epoch():
     loss.update(torch.tensor(1.0), 3)
     loss.update(torch.tensor(2.0), 1)
     assert loss.compute() == pytest.approx(1.25)
-    pairs = PairScores()
+    pairs = EpochRows("scores", "labels")
     pairs.update(torch.tensor([0.9, 0.1]), torch.tensor([1, 0]))
     pairs.update(torch.tensor([0.4]), torch.tensor([1]))
     scores, labels = pairs.compute()

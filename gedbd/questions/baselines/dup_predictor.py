@@ -44,8 +44,8 @@ class DupPredictor(Scorer):
     """DupPredictor (Zhang et al., "Multi-Factor Duplicate Question Detection in Stack Overflow", JCST 2015).
 
     A weighted sum of four similarities in [0, 1]: cosines of TF-IDF vectors of titles and of descriptions, of topic
-    distributions (LDA), and of sets of tags. The weights are learned on training pairs, see ``WeightSearch``. Words are
-    not stemmed.
+    distributions (LDA), and of sets of tags. The weights are learned on training pairs, see ``search_weights``. Words
+    are not stemmed.
 
     Attributes:
         weights_: Learned weights by the name of the similarity.
@@ -64,7 +64,6 @@ class DupPredictor(Scorer):
     def __post_init__(self) -> None:
         words = (self.topic_min_count, self.topic_max_words, self.max_characters)
         self.topics = Topics(self.num_topics, self.topic_epochs, *words, self.seed)
-        self.search = WeightSearch(self.starts, self.steps, self.seed)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns words and topics from all documents, then the weights.
@@ -83,7 +82,7 @@ class DupPredictor(Scorer):
             f"dup_predictor: no document has input for the {name} similarity: it is 0" for name in empty
         )
         rows = np.unique(positive)[-self.max_queries :]
-        weights = self.search(self._candidates(rows, inputs))
+        weights = search_weights(self._candidates(rows, inputs), self.starts, self.steps, self.seed)
         self.weights_ = dict(zip(SIMILARITIES, weights.tolist(), strict=True))
 
     def similarities(self, rows: np.ndarray) -> np.ndarray:
@@ -195,45 +194,32 @@ def batches_of(counts: csr_array) -> list[csr_array]:
     return [counts[start : start + BATCH_SIZE] for start in range(0, counts.shape[0], BATCH_SIZE)]
 
 
-@dataclass(frozen=True)
-class WeightSearch:
-    """Coordinate search for the weights, as in DupPredictor.
+def search_weights(lists: CandidateLists, starts: int, steps: int, seed: int) -> np.ndarray:
+    """Learns the weights ``(F,)`` of the similarities, in [0, 1], by coordinate search, as in DupPredictor.
 
     From random weights, each weight in turn takes the value of 0, 0.01, ..., 1 that maximises the sum of the recall
     rates at 5, 10 and 20 of the training queries; the best of several starts wins. Not in the paper: the first
     of equal sums wins, and the candidates of a query are the best documents by each similarity.
     """
-
-    starts: int = 10
-    steps: int = 100
-    seed: int = 0
-
-    def __call__(self, lists: CandidateLists) -> np.ndarray:
-        """Learns the weights ``(F,)`` of the similarities, in [0, 1]."""
-        rng = np.random.default_rng(self.seed)
-        best = np.ones(len(lists.scores))
-        best_recall = -1.0
-        for _ in track(range(self.starts), "learn weights", transient=True):
-            weights, recall = self._climb(lists, rng.random(len(lists.scores)))
-            if recall > best_recall:
-                best = weights
-                best_recall = recall
-        return best
-
-    def _climb(self, lists: CandidateLists, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Improves each weight once; returns the weights and their recall."""
-        weights = weights.copy()
-        best = recall_sum(weighted(lists.scores, weights), lists.relevant)
+    rng = np.random.default_rng(seed)
+    best = np.ones(len(lists.scores))
+    best_recall = -1.0
+    for _ in track(range(starts), "learn weights", transient=True):
+        weights = rng.random(len(lists.scores))
+        recall = recall_sum(weighted(lists.scores, weights), lists.relevant)
         for feature in range(len(weights)):
             changed = weights.copy()
             changed[feature] = 0
             base = weighted(lists.scores, changed)
-            for value in np.linspace(0, 1, self.steps + 1):
-                recall = recall_sum(base + value * lists.scores[feature], lists.relevant)
-                if recall > best:
-                    best = recall
+            for value in np.linspace(0, 1, steps + 1):
+                changed_recall = recall_sum(base + value * lists.scores[feature], lists.relevant)
+                if changed_recall > recall:
+                    recall = changed_recall
                     weights[feature] = value
-        return weights, best
+        if recall > best_recall:
+            best = weights
+            best_recall = recall
+    return best
 
 
 def weighted(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -31,10 +31,7 @@ class LinkHistory:
         self.anchor = ordered["anchor"].to_numpy()
         self.master = ordered["master"].to_numpy()
         self.target = ordered["target"].to_numpy()
-        self.by_tag: dict[str, list[int]] = defaultdict(list)
-        for link, row in enumerate(self.anchor):
-            for tag in tags[row]:
-                self.by_tag[tag].append(link)
+        self.by_tag = TagIndex([tags[row] for row in self.anchor])
 
     def count(self, moment: np.datetime64) -> int:
         """Number of links made before a moment."""
@@ -52,8 +49,7 @@ class LinkHistory:
 
     def of_tags(self, tags: tuple[str, ...], moment: np.datetime64) -> dict[str, float]:
         """Number of links of questions with one of the tags, the median of the last ones, and days since the last."""
-        before = self.count(moment)
-        links = sorted({link for tag in tags for link in self.by_tag.get(tag, ()) if link < before})
+        links = self.by_tag.before(tags, self.count(moment))
         last = self.made_at[links[-1]] if links else np.datetime64("NaT")
         return {
             "links_of_tags": float(len(links)),
@@ -68,7 +64,7 @@ class LinkHistory:
 
 
 class TagIndex:
-    """Inverted index of tags."""
+    """Inverted index of the tags of documents, or of links."""
 
     def __init__(self, tags: Sequence[tuple[str, ...]]) -> None:
         self.rows: dict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Regressors of log10 hours: median, trees, ridge regression, blends, and the paper's network."""
+"""Regressors of log10 hours: those of libraries, trees, ridge regression, blends, and the paper's network."""
 
 import copy
 import itertools
@@ -8,13 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
-from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor, nn
 
 from gedbd.io.console import track
@@ -41,11 +39,11 @@ class Regressor(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class LibraryModel:
     """A model with the interface of scikit-learn."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples."""
@@ -56,40 +54,8 @@ class LibraryModel:
         return np.asarray(self.model.predict(x), dtype=np.float64)
 
 
-def median() -> LibraryModel:
-    """The median of the training targets."""
-    return LibraryModel(DummyRegressor(strategy="median"))
-
-
-def decision_tree(max_depth: int = 7, min_samples_split: int = 2, seed: int = 0) -> LibraryModel:
-    """scikit-learn's regression tree with squared error and, by default, the paper's options.
-
-    Args:
-        max_depth: Maximum depth.
-        min_samples_split: Minimum number of rows to split.
-        seed: Seed for ties of splits.
-    """
-    tree = DecisionTreeRegressor(max_depth=max_depth, min_samples_split=min_samples_split, random_state=seed)
-    return LibraryModel(tree)
-
-
-def xgboost(
-    trees: int = 1000,
-    max_depth: int = 7,
-    eta: float = 0.1,
-    subsample: float = 0.7,
-    colsample: float = 0.8,
-    seed: int = 0,
-) -> LibraryModel:
-    """XGBoost (Chen and Guestrin, 2016) with squared error and, by default, the paper's options.
-
-    Args:
-        trees: Number of trees.
-        max_depth: Maximum depth.
-        eta: Learning rate.
-        subsample: Fraction of the rows of each tree.
-        colsample: Fraction of the columns of each tree.
-        seed: Seed of the samples of rows and columns.
+def xgboost(**options: Any) -> LibraryModel:
+    """XGBoost (Chen and Guestrin, 2016) with squared error; the options are those of ``XGBRegressor``.
 
     Raises:
         ValueError: If XGBoost is not installed.
@@ -98,29 +64,16 @@ def xgboost(
         from xgboost import XGBRegressor
     except ImportError as error:
         raise ValueError("xgboost is not installed: pip install 'gedbd[questions]'") from error
-    model = XGBRegressor(
-        n_estimators=trees,
-        max_depth=max_depth,
-        learning_rate=eta,
-        subsample=subsample,
-        colsample_bytree=colsample,
-        random_state=seed,
-        n_jobs=1,
-    )
-    return LibraryModel(model)
+    return LibraryModel(XGBRegressor(**options, n_jobs=1))
 
 
-def extra_trees(trees: int = 300, min_samples_leaf: int = 10, max_features: float = 0.4, seed: int = 0) -> LibraryModel:
+def extra_trees(**options: Any) -> LibraryModel:
     """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006); missing values become the median.
 
-    Args:
-        trees: Number of trees.
-        min_samples_leaf: Minimum number of rows of a leaf.
-        max_features: Fraction of the features to sample for a split.
-        seed: Seed of features and thresholds.
+    The options are those of ``ExtraTreesRegressor``.
     """
-    model = ExtraTreesRegressor(trees, min_samples_leaf=min_samples_leaf, max_features=max_features, random_state=seed)
-    return LibraryModel(make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), model))
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    return LibraryModel(make_pipeline(imputer, ExtraTreesRegressor(**options)))
 
 
 class RankRidge(LibraryModel):

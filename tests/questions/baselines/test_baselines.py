@@ -12,7 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import cosine_similarity
 
 from gedbd.questions.baselines.bilstm import BiLstmScorer
-from gedbd.questions.baselines.dup_predictor import SIMILARITIES, CandidateLists, DupPredictor, WeightSearch, recall_sum
+from gedbd.questions.baselines.dup_predictor import (
+    SIMILARITIES,
+    CandidateLists,
+    DupPredictor,
+    recall_sum,
+    search_weights,
+)
 from gedbd.questions.baselines.dupe import COMPARISONS, Dupe, tag_vectors
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 from gedbd.retrieval.scorers.word_vectors import Word2Vec
@@ -199,7 +205,7 @@ def test_weights_are_as_good_as_the_best_of_a_grid():
     # The first similarity tells most, the second a little, the third nothing.
     scores = rng.normal(size=(3, 30, 60)) + np.array([1.5, 0.7, 0.0])[:, None, None] * relevant
     lists = CandidateLists(scores.astype(np.float32), relevant)
-    weights = WeightSearch(starts=10, steps=20)(lists)
+    weights = search_weights(lists, starts=10, steps=20, seed=0)
     found = recall_sum(np.tensordot(weights, lists.scores, axes=1), relevant)
     grid = product(np.linspace(0, 1, 6), repeat=3)
     best = max(recall_sum(np.tensordot(np.array(point), lists.scores, axes=1), relevant) for point in grid)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu, spearmanr
+from sklearn.dummy import DummyRegressor
 
 from gedbd.questions.confirmation.confirmation_results import (
     beside_published,
@@ -21,7 +22,7 @@ from gedbd.questions.confirmation.regression_methods import (
     weighted_rmse,
     weighted_spearman,
 )
-from gedbd.questions.confirmation.regressors import median
+from gedbd.questions.confirmation.regressors import LibraryModel
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_a_weighted_sample_is_one_with_repeated_rows():
 
 
 def test_the_best_method_on_validation_comes_first(data, predictions):
-    methods = {name: RegressionMethod(median()) for name in predictions}
+    methods = {name: RegressionMethod(LibraryModel(DummyRegressor(strategy="median"))) for name in predictions}
     table = compare_methods(predictions, methods, data)
     assert table["method"].tolist() == ["text_network_mlp", "text_mlp", "median"]
     best = table.iloc[0]

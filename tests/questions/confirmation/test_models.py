@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.dummy import DummyRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from gedbd.questions.confirmation import regressors
 from gedbd.questions.confirmation.regression_methods import RegressionMethod, permutation_importance, rmse
@@ -20,11 +22,11 @@ def rows():
 @pytest.mark.parametrize(
     "model",
     [
-        regressors.decision_tree(),
-        regressors.xgboost(trees=30),
+        regressors.LibraryModel(DecisionTreeRegressor(max_depth=7, random_state=0)),
+        regressors.xgboost(n_estimators=30, max_depth=7, learning_rate=0.1),
         regressors.GradientBoosting(trees=40, repeats=2),
         regressors.Mlp([32, 16], lr=0.01, max_epochs=60),
-        regressors.extra_trees(trees=20, min_samples_leaf=2, max_features=1.0),
+        regressors.extra_trees(n_estimators=20, min_samples_leaf=2, random_state=0),
     ],
     ids=["decision tree", "xgboost", "boosting", "mlp", "extra trees"],
 )
@@ -47,7 +49,8 @@ def test_ridge_reads_ranks_and_fills_in_what_is_missing():
 
 
 def test_a_blend_is_the_mean_of_its_models(rows):
-    models = {"median": regressors.median(), "trees": regressors.extra_trees(trees=5)}
+    median = regressors.LibraryModel(DummyRegressor(strategy="median"))
+    models = {"median": median, "trees": regressors.extra_trees(n_estimators=5)}
     blend = regressors.Blend(models)
     blend.fit(*rows)
     parts = [model.predict(rows[1].x) for model in models.values()]
@@ -81,7 +84,7 @@ def test_the_mlp_keeps_the_best_epoch(rows):
 
 
 def test_only_the_feature_that_matters_is_important(rows):
-    model = regressors.decision_tree(max_depth=1)
+    model = regressors.LibraryModel(DecisionTreeRegressor(max_depth=1, random_state=0))
     model.fit(*rows)
     table = permutation_importance(model, rows[1], ["a", "b", "c", "d"])
     assert table["feature"][0] == "a"
@@ -91,7 +94,7 @@ def test_only_the_feature_that_matters_is_important(rows):
 
 def test_an_unknown_feature_set_is_refused():
     with pytest.raises(ValueError, match=r"features=views is unknown: choose question, pair, text, network"):
-        RegressionMethod(regressors.median(), ("views",))
+        RegressionMethod(regressors.LibraryModel(DummyRegressor()), ("views",))
 
 
 def test_boosting_leaves_out_a_feature_that_no_training_anchor_has(rows):
