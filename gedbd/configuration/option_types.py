@@ -45,23 +45,25 @@ PATHS = (
 )
 # Further options that name a file or a folder, by their last name.
 PATH_NAMES = ("cache_dir", "data_dir", "dir", "image_dir", "links", "locate_run", "model", "path", "paths", "repo")
-# Arguments of Lightning's Trainer that gedbd sets itself or does not support: values that change nothing; what to do.
-REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "callbacks": (
-        (),
-        "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
-    ),
-    "logger": ((), "choose logger=[wandb,tensorboard], or add +logger.NAME={_target_: package.Class}"),
-    "default_root_dir": ((), "set the run folder by hydra.run.dir="),
-    "use_distributed_sampler": ((False,), "the batch samplers distribute batches over processes themselves"),
-    "num_sanity_val_steps": (
-        (0,),
-        "the threshold would be chosen on only some of the pairs; debug=fdr is a quick check",
-    ),
-    "fast_dev_run": ((False,), "evaluation needs the vectors of all reports; choose debug=fdr"),
-    "overfit_batches": ((0,), "evaluation needs the vectors of all reports; choose debug=overfit"),
-    "enable_checkpointing": ((True,), "gedbd tests the best checkpoint"),
-    "barebones": ((False,), "gedbd tests the best checkpoint"),
+# Arguments of Lightning's Trainer that gedbd sets itself or does not support.
+REFUSED = {
+    "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",
+    "logger": "choose logger=[wandb,tensorboard], or add +logger.NAME={_target_: package.Class}",
+    "default_root_dir": "set the run folder by hydra.run.dir=",
+    "use_distributed_sampler": "the batch samplers distribute batches over processes themselves",
+    "num_sanity_val_steps": "the threshold would be chosen on only some of the pairs; debug=fdr is a quick check",
+    "fast_dev_run": "evaluation needs the vectors of all reports; choose debug=fdr",
+    "overfit_batches": "evaluation needs the vectors of all reports; choose debug=overfit",
+    "enable_checkpointing": "gedbd tests the best checkpoint",
+    "barebones": "gedbd tests the best checkpoint",
+}
+UNUSED: dict[str, tuple[Any, ...]] = {  # values that change nothing
+    "num_sanity_val_steps": (0,),
+    "fast_dev_run": (False,),
+    "overfit_batches": (0,),
+    "enable_checkpointing": (True,),
+    "barebones": (False,),
+    "use_distributed_sampler": (False,),
 }
 AT_LEAST_ONE = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "max_steps")
 SIDES = ("run", "against")  # of a comparison: each may be a list of paths
@@ -291,7 +293,7 @@ def unknown_trainer_option(word: str, names: Sequence[str]) -> str:
     """The message for an option of the section ``trainer`` that its file does not list."""
     name = word.partition("=")[0].removeprefix("trainer.")
     if name in REFUSED:
-        return f"trainer.{name}= cannot be set: {REFUSED[name][1]}"
+        return f"trainer.{name}= cannot be set: {REFUSED[name]}"
     from pytorch_lightning import Trainer
 
     parameters = list(inspect.signature(Trainer).parameters)
@@ -317,8 +319,8 @@ def check_whole_evaluation(trainer: DictConfig) -> None:
 
 def check_trainer(trainer: DictConfig) -> None:
     """Raises ValueError if an option of ``conf/trainer`` asks for something that gedbd does not support."""
-    for name, (unused, instead) in REFUSED.items():
-        if name in trainer and trainer[name] not in unused:
+    for name, instead in REFUSED.items():
+        if name in trainer and trainer[name] not in UNUSED.get(name, ()):
             raise ValueError(f"trainer.{name}= cannot be set: {instead}")
     for name in AT_LEAST_ONE:
         if trainer.get(name) == 0:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,12 +61,12 @@ class Batch(NamedTuple):
         return StepLabels(self.group, self.edge_label_index, self.edge_label)
 
 
+@dataclass(eq=False)
 class BatchDataset(Dataset[Batch]):
     """A data set whose keys are the indices of whole batches."""
 
-    def __init__(self, tokens: TokenTable, group: np.ndarray) -> None:
-        self.tokens = tokens
-        self.group = group
+    tokens: TokenTable
+    group: np.ndarray
 
     def __getitem__(self, indices: BatchIndices) -> Batch:
         """The batch of some rows."""

@@ -21,7 +21,8 @@ from gedbd.io.command_output import record
 from gedbd.io.console import print_line, stage
 from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import RankingTask, rank_all
-from gedbd.retrieval.scorers.scorer_contract import Scorer, TwoStageScorer, pair_scores
+from gedbd.retrieval.report_ranking.report_scorer import LearntReports
+from gedbd.retrieval.scorers.scorer_contract import Scorer, pair_scores
 
 FIRST_STAGE_DEPTHS = (100, 300)
 PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines read
@@ -60,7 +61,7 @@ def run_baseline(cfg: DictConfig, prepared: PreparedData, folder: Path, console:
         for logger in loggers:
             logger.log_metrics(first_row(tables, cfg.part))
     show_verdict(console, result, tables)
-    if isinstance(baseline, TwoStageScorer):
+    if isinstance(baseline, LearntReports):
         _report_first_stage(baseline, result.queries, folder, console)
     return float(tables["results"]["f1"].iloc[0])
 
@@ -98,7 +99,7 @@ def evaluate_baseline(baseline: Scorer, name: str, prepared: PreparedData, part:
 
 
 def _report_first_stage(
-    baseline: TwoStageScorer, queries: Mapping[str, RankingTask], folder: Path, console: Console
+    baseline: LearntReports, queries: Mapping[str, RankingTask], folder: Path, console: Console
 ) -> None:
     """Writes ``first_stage.csv``: shares of queries with a relevant document among the first candidates."""
     rows = []

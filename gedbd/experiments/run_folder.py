@@ -46,6 +46,7 @@ PROTOCOLS = "protocols.json"
 MATCHING = "matching.json"  # the last file that a finished backtest needs
 OVERRIDES = "overrides"  # in VERSIONS: the options of the command line, by which a report names the run
 OWN_PAGE = "own_page.json"  # the last file of a run that makes its own report.html instead of scoring pairs
+OWN_PAGES = (MATCHING, OWN_PAGE)
 
 # Sections that only a training reads, and those that encoding reports does not read either.
 TRAINING_ONLY = ("callbacks", "logger")
@@ -471,40 +472,37 @@ def find_runs(paths: list[Path]) -> FoundRuns:
         ValueError: If a path does not exist, or has neither a run with predictions nor one with its own page, or
             if there is no run with predictions that this version of gedbd can read.
     """
-    # By resolved path, so that a run below two of the paths counts once.
-    finished: dict[Path, Run] = {}
-    unfinished: dict[Path, Path] = {}
-    outdated: dict[Path, str] = {}
-    own_pages: dict[Path, Path] = {}
+    found: dict[Path, Path] = {}  # by resolved path, so that a run below two of the paths counts once
     for path in paths:
         if not path.is_dir():
             raise ValueError(f"{path}: no such folder; give a run folder, a sweep, or a folder that contains them")
         # Skips Hydra's own folders, and sorts the jobs of a sweep by number: 2 comes before 10.
         configured = {file.parent for file in path.rglob("config.yaml") if file.parent.name != ".hydra"}
-        folders = sorted(configured, key=lambda folder: [(int(p) if p.isdecimal() else -1, p) for p in folder.parts])
-        scored = [folder for folder in folders if (folder / PREDICTIONS).is_file()]
-        with_page = [folder for folder in folders if any((folder / name).is_file() for name in (MATCHING, OWN_PAGE))]
-        page_only = [folder for folder in with_page if folder not in scored]
-        if not scored and not page_only:
+        if not any((folder / name).is_file() for folder in configured for name in (PREDICTIONS, *OWN_PAGES)):
             raise ValueError(
                 f"{path} has no run with {PREDICTIONS}, which this command reads: its task writes none, or the run is"
                 " unfinished, and ckpt_path=<run>/checkpoints/last.ckpt resumes it"
             )
-        own_pages |= {folder.resolve(): folder for folder in page_only}
-        for folder in scored:
+        folders = sorted(configured, key=lambda folder: [(int(p) if p.isdecimal() else -1, p) for p in folder.parts])
+        found |= {folder.resolve(): folder for folder in folders}
+    finished: list[Run] = []
+    unfinished: list[Path] = []
+    outdated: list[str] = []
+    own_pages: list[Path] = []
+    for folder in found.values():
+        if (folder / PREDICTIONS).is_file():
             try:
                 check_schema(folder)
-                finished[folder.resolve()] = Run(folder)
+                finished.append(Run(folder))
             except ValueError as error:
-                outdated[folder.resolve()] = str(error)
-        unfinished |= {
-            folder.resolve(): folder for folder in folders if folder not in scored and folder not in page_only
-        }
+                outdated.append(str(error))
+        else:
+            has_page = any((folder / name).is_file() for name in OWN_PAGES)
+            (own_pages if has_page else unfinished).append(folder)
     if outdated and not finished:
-        raise ValueError(next(iter(outdated.values())))
+        raise ValueError(outdated[0])
     if not finished:
-        first, *others = own_pages.values()
+        first, *others = own_pages
         more = f"; so have {len(others):,} more runs" if others else ""
         raise ValueError(f"{first} has its own page, and there is no other run: see {first}/report.html{more}")
-    unread = list(unfinished.values()), list(outdated.values())
-    return FoundRuns(list(finished.values()), *unread, list(own_pages.values()))
+    return FoundRuns(finished, unfinished, outdated, own_pages)

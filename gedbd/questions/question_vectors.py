@@ -10,7 +10,8 @@ from gedbd.corpora.fields import tags_of
 from gedbd.corpora.templates import join_texts
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
-from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors
+from gedbd.encoders.node2vec import TagEncoder
+from gedbd.retrieval.scorers.dense_scorer import TableVectors
 from gedbd.text.words import without_stop_words
 
 Form = Literal["separate", "joined"]
@@ -98,7 +99,7 @@ class Questions(NamedTuple):
 
 
 def read_questions(
-    table: pd.DataFrame, vectors: TableVectors, tag_vectors: TagVectors | None, fitted: np.ndarray, name: str
+    table: pd.DataFrame, vectors: TableVectors, tag_vectors: TagEncoder | None, fitted: np.ndarray, name: str
 ) -> Questions:
     """Encodes questions.
 

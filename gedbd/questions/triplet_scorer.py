@@ -8,13 +8,14 @@ import pytorch_lightning as pl
 import torch
 
 from gedbd.corpora.corpus import TRAIN
+from gedbd.encoders.node2vec import TagEncoder
 from gedbd.experiments.optimizers import adam, constant
 from gedbd.losses import Loss, check_labels
 from gedbd.questions.question_data import QuestionsDataModule
 from gedbd.questions.question_module import QuestionsModule, check_head, make_head
 from gedbd.questions.question_negatives import Negatives
 from gedbd.questions.question_vectors import read_questions
-from gedbd.retrieval.scorers.dense_scorer import TableVectors, TagVectors, cosines
+from gedbd.retrieval.scorers.dense_scorer import TableVectors, cosines
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
 
@@ -24,7 +25,7 @@ class TripletScorer(Scorer):
 
     vectors: TableVectors  # encoder of title and body
     loss: Loss  # the loss
-    tags: TagVectors | None = None  # vectors of tags; None to read the text alone
+    tags: TagEncoder | None = None  # vectors of tags; None to read the text alone
     head: str = "sigmoid"  # the kind of projection, see ``make_head``
     dim: int = 512  # size of the projected vectors of ``head=sigmoid``
     negatives: str = "buckets"  # how non-duplicates are chosen, see ``Negatives``

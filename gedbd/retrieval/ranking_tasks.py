@@ -1,9 +1,9 @@
 """Ranking tasks of all protocols, with their names in reports, tables and files; rankings and their metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -116,12 +116,8 @@ class RankingTask(ABC):
         return rows
 
 
-class TaskFinder(Protocol):
-    """Finds the queries of a split; ``conf/protocol`` names one for each protocol."""
-
-    def __call__(self, corpus: Corpus, wanted: np.ndarray, *, top_k: tuple[int, ...]) -> RankingTask:
-        """Finds the queries and their candidates."""
-        ...
+# Finds the queries of a split: (corpus, wanted, *, top_k) to a task; ``conf/protocol`` names one for each protocol.
+TaskFinder = Callable[..., RankingTask]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pandas as pd
 from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
 from gedbd.corpora.fields import tags_of
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
+from gedbd.encoders.node2vec import TagEncoder
 from gedbd.io.console import track
 from gedbd.questions.confirmation.link_history import (
     LinkHistory,
@@ -22,7 +23,6 @@ from gedbd.questions.confirmation.link_history import (
 )
 from gedbd.questions.confirmation.regression_methods import AnchorData
 from gedbd.questions.question_vectors import TitleBody
-from gedbd.retrieval.scorers.dense_scorer import TagVectors
 
 WORD = re.compile(r"\w+")
 TRACE = re.compile(r"^\s*at [\w.$<>]+\(|Exception|Traceback", re.MULTILINE)
@@ -163,7 +163,7 @@ def assemble(
     parts: np.ndarray,
     wanted: Iterable[str],
     encoder: LoadedEncoder,
-    tag_encoder: TagVectors | None,
+    tag_encoder: TagEncoder | None,
     only_known: bool,
     min_minutes: float,
     fields: Sequence[str] = (),
@@ -231,7 +231,7 @@ def _features(
     anchors: pd.DataFrame,
     wanted: set[str],
     encoder: LoadedEncoder,
-    tag_encoder: TagVectors | None,
+    tag_encoder: TagEncoder | None,
     fields: Sequence[str],
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The wanted feature sets, and warnings; without tags, ``network`` is missing."""

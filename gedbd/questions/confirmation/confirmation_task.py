@@ -11,6 +11,7 @@ from pytorch_lightning import seed_everything
 from rich.console import Console
 
 from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.encoders.node2vec import TagEncoder
 from gedbd.experiments.corpus_reading import print_fields, read_corpus
 from gedbd.experiments.loggers import open_loggers
 from gedbd.experiments.run_folder import save_run
@@ -18,7 +19,6 @@ from gedbd.io.console import print_detail, print_line, silence_library_logs
 from gedbd.questions.confirmation.anchors import assemble
 from gedbd.questions.confirmation.confirmation_results import MEDIAN, measure, write_result
 from gedbd.questions.confirmation.regression_methods import RegressionMethod
-from gedbd.retrieval.scorers.dense_scorer import TagVectors
 from gedbd.sampling.splits import split_corpus
 
 
@@ -55,7 +55,7 @@ class ConfirmationTask:
         corpus = read_corpus(cfg.dataset)
         encoder: LoadedEncoder = instantiate(cfg.encoder, backend=instantiate(cfg.backend), cache_dir=cfg.cache_dir)
         wanted = {name for method in self.methods.values() for name in method.features}
-        tag_encoder: TagVectors | None = None
+        tag_encoder: TagEncoder | None = None
         if "network" in wanted and cfg.tags is not None:
             tag_encoder = instantiate(cfg.tags)
         parts = split_corpus(instantiate(cfg.split), corpus)

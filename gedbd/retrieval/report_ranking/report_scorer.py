@@ -244,7 +244,10 @@ class LearntReports(Scorer):
         return np.stack([self._scores(query, of_query) for query, of_query in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
-        """The rank of the first relevant group in the order of the first stage, 0 if there is none, ``(Q,)``."""
+        """The rank of the first relevant group in the order of the first stage, 0 if there is none, ``(Q,)``.
+
+        ``queries (Q,)`` are their rows, and ``relevant`` those of the relevant documents of each.
+        """
         ranks = np.zeros(len(queries), dtype=np.int64)
         for position, (row, wanted) in enumerate(zip(queries.tolist(), relevant, strict=True)):
             members = self.history_.find(row).members

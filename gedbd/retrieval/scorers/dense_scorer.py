@@ -123,20 +123,6 @@ class TableVectors(Protocol):
         ...
 
 
-class TagVectors(Protocol):
-    """Turns the tags of documents into vectors."""
-
-    warnings_: tuple[str, ...]  # warnings of fitting and encoding
-
-    def fit(self, tags: list[tuple[str, ...]]) -> object:
-        """Learns from the tags of each training document."""
-        ...
-
-    def encode(self, tags: list[tuple[str, ...]]) -> np.ndarray:
-        """The vectors of the tags of N documents, ``(N, T)`` float32; zeros without a known tag."""
-        ...
-
-
 class TableVectorScorer(VectorScorer):
     """Cosine of [title; body], or of [title; body; tag].
 
@@ -144,7 +130,7 @@ class TableVectorScorer(VectorScorer):
     the mean of the three cosines.
     """
 
-    def __init__(self, vectors: TableVectors, tags: TagVectors | None = None, tag_weight: float = 1.0) -> None:
+    def __init__(self, vectors: TableVectors, tags: TagEncoder | None = None, tag_weight: float = 1.0) -> None:
         if tag_weight < 0:
             raise ValueError(f"tag_weight={tag_weight} must be 0 or more")
         self.vectors = vectors

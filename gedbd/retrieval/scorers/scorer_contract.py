@@ -1,9 +1,8 @@
 """The interface of scorers: fit once, then score query rows against all documents."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -119,20 +118,6 @@ class Scorer(Protocol):
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Scores of B query rows against all documents, ``(B,) -> (B, N)``; higher is more similar."""
-        ...
-
-
-@runtime_checkable
-class TwoStageScorer(Protocol):
-    """A scorer that orders the candidates of a first stage; it cannot find what the first stage misses."""
-
-    def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:
-        """The rank of the first relevant candidate in the order of the first stage, 0 if there is none, ``(Q,)``.
-
-        Args:
-            queries: ``(Q,)`` rows of the queries.
-            relevant: Rows of the relevant documents of each.
-        """
         ...
 
 
