@@ -104,11 +104,11 @@ def escape_markdown(text: str, signs: re.Pattern[str] = MARKDOWN_SIGNS) -> str:
     return BLOCK_START.sub(r"\1\\", "".join(parts))
 
 
-def code_block(text: str) -> str:
+def code_block(text: str, language: str = "") -> str:
     """A text as a block of code in Markdown."""
     # The fence is longer than any in the text, which would end the block.
     fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
-    return f"{fence}\n{printable(text, keep=chr(10))}\n{fence}"
+    return f"{fence}{language}\n{printable(text, keep=chr(10))}\n{fence}"
 
 
 @cache
