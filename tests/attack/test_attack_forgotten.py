@@ -210,6 +210,6 @@ def test_every_database_is_opened_where_deleted_content_is_overwritten(folder):
     for file in Path(gedbd.__file__).parent.rglob("*.py"):
         for line in file.read_text().splitlines():
             is_reading = "?mode=ro" in line
-            assert "sqlite3.connect(" not in line or is_reading or file.name == "files.py", f"{file}: {line}"
+            assert "sqlite3.connect(" not in line or is_reading or file.name == "sqlite_file.py", f"{file}: {line}"
     with closing(IndexStore(folder / FILE)) as store:
         assert store.query("PRAGMA secure_delete") == [(1,)]
