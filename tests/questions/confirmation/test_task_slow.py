@@ -22,7 +22,7 @@ SMALL = (
     *(
         f"task.methods.blend_{name}.model.models.{option}"
         for name in ("question", "pair")
-        for option in ("boosting.trees=10", "boosting.repeats=1", "trees.trees=10")
+        for option in ("boosting.trees=10", "boosting.repeats=1", "trees.n_estimators=10")
     ),
 )
 
