@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import nn
 
+from gedbd.encoders.adapters import DOWN, merge_adapters
 from gedbd.io.checksums import check_whole
 
 
@@ -61,10 +62,15 @@ def read_tensors(checkpoint: str | Path | BinaryIO, mmap: bool = False) -> Any:
 
 
 def load_state(module: nn.Module, state: dict[str, Any], source: str) -> None:
-    """Loads weights into a module. Raises ValueError, naming their source, if they belong to another model."""
+    """Loads weights into a module, which gets those of adapters merged unless it has adapters itself.
+
+    Raises:
+        ValueError: If they belong to another model; names their source.
+    """
+    has_adapters = any(name.endswith(DOWN) for name in module.state_dict())
     try:
-        module.load_state_dict(state)
-    except RuntimeError as error:
+        module.load_state_dict(state if has_adapters else merge_adapters(state))
+    except (KeyError, RuntimeError) as error:
         reason = " ".join(str(error).split()[:40])
         raise ValueError(f"{source} holds the weights of another model than its settings describe: {reason}") from error
 

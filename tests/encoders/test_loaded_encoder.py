@@ -16,7 +16,8 @@ from torch.nn.functional import cosine_similarity
 from transformers import BertModel
 
 from gedbd.configuration.command import CONF_DIR
-from gedbd.encoders.encoder_weights import fingerprint
+from gedbd.encoders.adapters import add_adapters
+from gedbd.encoders.encoder_weights import fingerprint, load_state
 from gedbd.encoders.loaded_encoder import QUERIES_AT_ONCE, LoadedEncoder, load_encoder, load_tiny_encoder
 from gedbd.encoders.model_files import local_first
 from gedbd.encoders.pretrained import tiny_backbone
@@ -169,6 +170,38 @@ def test_loaded_weights_are_projected_and_used_at_once(tiny, tmp_path):
     with torch.no_grad():
         expected = trained.eval()(batch["input_ids"], batch["attention_mask"])
     np.testing.assert_allclose(after, nn.functional.normalize(expected, dim=1), atol=1e-5)
+
+
+def test_adapters_add_nothing_untrained_and_are_merged_when_loaded(tiny, tmp_path):
+    trained = load_tiny_encoder("tiny", "mean", **SIZES, seed=0)
+    model, texts = trained.model, ["crash on start of the editor", "slow", ""]
+    plain = trained.encode(texts)
+    weights = dict(model.backbone.named_parameters())
+    add_adapters(model.backbone, 2)
+    assert np.array_equal(trained.encode(texts), plain)
+    added = {name: value for name, value in model.backbone.named_parameters() if value.requires_grad}
+    layers = [name for name, module in model.backbone.named_modules() if isinstance(module, nn.Linear)]
+    assert added.keys() == {f"{layer}.lora_{side}" for layer in layers for side in "AB"}
+    for value in added.values():
+        nn.init.normal_(value, std=0.1)
+    expected = trained.encode(texts)
+    assert np.abs(expected - plain).max() > 0.01
+    state = {f"encoder.{name}": value for name, value in model.state_dict().items()}
+    torch.save({"state_dict": state}, tmp_path / "best.ckpt")
+    merged = LoadedEncoder(*tiny, 32)
+    merged.load_weights(tmp_path / "best.ckpt")
+    merged.is_trained = False
+    np.testing.assert_allclose(merged.encode(texts), expected, atol=1e-5)
+    assert dict(merged.model.backbone.named_parameters()).keys() == weights.keys()
+    layer = layers[0]
+    by_hand = weights[f"{layer}.weight"] + 2 * added[f"{layer}.lora_B"] @ added[f"{layer}.lora_A"]
+    torch.testing.assert_close(merged.model.backbone.get_submodule(layer).weight, by_hand)
+    load_state(model, model.state_dict(), "x")  # a model with adapters keeps them
+    assert np.array_equal(trained.encode(texts), expected)
+    with pytest.raises(ValueError, match=r"^x holds the weights of another model than .* 'projection.lora_B'$"):
+        load_state(merged.model, {"projection.lora_A": torch.ones(2, 16), "projection.weight": torch.ones(8, 16)}, "x")
+    with pytest.raises(ValueError, match=r"no linear layers"):
+        add_adapters(nn.Embedding(3, 2), 2)
 
 
 @pytest.mark.parametrize("offline", [True, False])
