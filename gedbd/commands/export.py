@@ -9,7 +9,7 @@ from gedbd.configuration.command import command, gc_paused
 from gedbd.experiments.run_folder import check_run_folder
 from gedbd.io.console import open_console, print_line, print_next_step, print_path, silence_library_logs
 
-DESTINATIONS = ("folder", "hub", "pairs", "beir")
+DESTINATIONS = ("folder", "hub", "adapter", "pairs", "beir")
 
 
 @command("export")
@@ -25,6 +25,8 @@ def main(cfg: DictConfig) -> None:
         raise ValueError(f"repo={cfg.repo} is used only with to=hub: add to=hub")
     if cfg.to != "beir" and cfg.queries is not None:
         raise ValueError(f"queries={cfg.queries} is used only with to=beir: add to=beir")
+    if cfg.to == "adapter" and cfg.format != "sentence_transformers":
+        raise ValueError(f"format={cfg.format} is not used with to=adapter: leave one of them out")
     check_run_folder(Path(cfg.run))
     if cfg.to in ("pairs", "beir"):
         write_queries(cfg)
@@ -54,19 +56,20 @@ def write_model(cfg: DictConfig) -> None:
     with gc_paused():
         from gedbd.encoders.export_formats import check_free, find_format
         from gedbd.encoders.hub_repository import HubRepository
-        from gedbd.experiments.trained_encoder import export_run
+        from gedbd.experiments.trained_encoder import export_run, run_adapter
 
     folder = Path(cfg.run)
-    form = find_format(cfg.format)
+    name = "adapter" if cfg.to == "adapter" else cfg.format
+    form = run_adapter(folder, cfg.checkpoint) if cfg.to == "adapter" else find_format(cfg.format)
     if cfg.out is not None:
         check_free(Path(cfg.out))
-    repository = None if cfg.to == "folder" else HubRepository(str(cfg.repo), cfg.public)
+    repository = None if cfg.to != "hub" else HubRepository(str(cfg.repo), cfg.public)
     silence_library_logs()
     console = open_console()
     with TemporaryDirectory() as temporary:
         out = Path(temporary) / "model" if cfg.out is None else Path(cfg.out)
-        export = export_run(folder, cfg.checkpoint, cfg.format, form, out, cfg.cache_dir, cfg.license, repository)
-        summary = f"{cfg.format}, {export.texts} texts encoded with it and with gedbd, largest difference"
+        export = export_run(folder, cfg.checkpoint, name, form, out, cfg.cache_dir, cfg.license, repository)
+        summary = f"{name}, {export.texts} texts encoded with it and with gedbd, largest difference"
         summary += f" {export.difference:.1e}"
         if cfg.out is None:
             print_line(console, summary)

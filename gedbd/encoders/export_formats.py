@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +18,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from transformers import AutoTokenizer
 
-from gedbd.encoders.loaded_encoder import LoadedEncoder
+from gedbd.encoders.adapters import DOWN, SCALE
+from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
+from gedbd.encoders.model_options import ADAPTER, model_options
 from gedbd.encoders.text_encoder import TextEncoder, padded_copy
 
 TOLERANCE = 1e-5
+HALF_TOLERANCE = 1e-3  # with factors in float16
 CHECKED = {"longest": 40, "shortest": 40, "random": 120}
 INPUTS = ("input_ids", "attention_mask")
 PROMPTS = "config_sentence_transformers.json"
@@ -32,12 +35,14 @@ MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Norma
 class Format(NamedTuple):
     """A format: the packages it needs, a function that writes an empty folder, and one that encodes with the result.
 
-    ``read`` uses the format's own library, as other software would: N texts to ``(N, D)``.
+    ``read`` uses the format's own library, as other software would: N texts to ``(N, D)``. Its vectors may differ from
+    gedbd's by ``tolerance``.
     """
 
     packages: tuple[str, ...]
     write: Callable[[Path, LoadedEncoder], None]
     read: Callable[[Path, list[str]], np.ndarray]
+    tolerance: float = TOLERANCE
 
 
 def read_onnx(folder: Path, texts: list[str]) -> np.ndarray:
@@ -101,6 +106,36 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     """Writes the modules that ``SentenceTransformer(folder)`` loads: backbone, pooling, projection, normalisation."""
     plain = _write_common(folder, encoder)
     plain.backbone.save_pretrained(folder)
+    _write_modules(folder, encoder, plain)
+
+
+def adapter_format(factors: Mapping[str, Tensor], base: str) -> Format:
+    """PEFT's format: the difference to a base in float16, with all other files of sentence-transformers.
+
+    Args:
+        factors: The weights of adapters, see ``add_adapters``, by their names in ``TextEncoder``.
+        base: The model that they change, a folder or a name on the hub.
+    """
+    names = {name: name.removeprefix("backbone.") for name in factors}
+    rank = next(len(value) for name, value in factors.items() if name.endswith(DOWN))
+    config = {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "inference_mode": True, "bias": "none"}
+    config |= {"base_model_name_or_path": base, "r": rank, "lora_alpha": int(SCALE * rank)}
+    config["target_modules"] = sorted({name.rpartition(".")[0] for name in names.values()})
+
+    def write(folder: Path, encoder: LoadedEncoder) -> None:
+        _write_modules(folder, encoder, _write_common(folder, encoder))
+        weights = {f"base_model.model.{name}.weight": factors[key].half() for key, name in names.items()}
+        save_file(weights, folder / "adapter_model.safetensors")
+        _save_json(folder / ADAPTER, config)
+
+    def read(folder: Path, texts: list[str]) -> np.ndarray:
+        return load_encoder("adapter", str(folder), **model_options("adapter", str(folder))).encode(texts)
+
+    return Format((), write, read, HALF_TOLERANCE)
+
+
+def _write_modules(folder: Path, encoder: LoadedEncoder, plain: TextEncoder) -> None:
+    """Writes the modules of sentence-transformers, all but the weights of the backbone."""
     for part in list(MODULES.values())[1:]:
         (folder / part).mkdir()
     modules = [
@@ -124,9 +159,6 @@ def write_sentence_transformers(folder: Path, encoder: LoadedEncoder) -> None:
     weight[:, : plain.features] = plain.projection.weight.detach()
     weights = {"linear.weight": weight, "linear.bias": plain.projection.bias.detach().contiguous()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
-    # safetensors makes its files readable only by their owner.
-    for path in folder.rglob("*.safetensors"):
-        path.chmod(folder.stat().st_mode & 0o666)
 
 
 FORMATS = {
@@ -163,17 +195,17 @@ def some_texts(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(["", *shortest, *longest, *sampled]))
 
 
-def largest_difference(vectors: np.ndarray, expected: np.ndarray) -> float:
+def largest_difference(vectors: np.ndarray, expected: np.ndarray, tolerance: float = TOLERANCE) -> float:
     """The largest absolute difference between two sets of vectors ``(N, D)``.
 
     Raises:
-        ValueError: If it is more than ``TOLERANCE``, or not a number.
+        ValueError: If it is more than ``tolerance``, or not a number.
     """
     largest = float(np.abs(vectors - expected).max())
     # Not "largest > TOLERANCE": a comparison with NaN is false.
-    if not largest <= TOLERANCE:
+    if not largest <= tolerance:
         raise ValueError(
-            f"the exported model's vectors differ from gedbd's by {largest:.1e}, more than {TOLERANCE:.0e}: nothing was"
+            f"the exported model's vectors differ from gedbd's by {largest:.1e}, more than {tolerance:.0e}: nothing was"
             " written; this encoder cannot be exported in this format with the installed packages"
         )
     return largest

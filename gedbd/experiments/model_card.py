@@ -30,6 +30,7 @@ FACTS = ("reports", "in a group", "groups", "pairs", "largest group", "first cre
 TOOLS = {
     "sentence_transformers": ("gedbd", "torch", "transformers", "sentence-transformers"),
     "onnx": ("gedbd", "torch", "transformers", "onnx", "onnxruntime"),
+    "adapter": ("gedbd", "torch", "transformers"),
 }
 PAIR_METRICS = ("f1", "precision", "recall", "accuracy", "average_precision")
 RANKING_METRIC = re.compile(r"rr@\d+|mrr|map")
@@ -68,7 +69,7 @@ def model_card(
 ) -> str:
     """The card in Markdown, with front matter for the Hugging Face hub.
 
-    ``form`` is ``sentence_transformers`` or ``onnx``, ``checkpoint`` ``best``, which gave the run's numbers, or
+    ``form`` is a key of ``TOOLS``, ``checkpoint`` ``best``, which gave the run's numbers, or
     ``last``, and ``example`` the text of ``MADE_UP``. Of the corpus the card gives only counts and dates. ``license``
     is the hub's identifier, ``repository`` the name on the hub that gedbd's commands load the model by, and
     ``max_tokens`` the encoder's, if the run's options leave it to the model.
@@ -132,7 +133,7 @@ def _front_matter(
 ) -> str:
     from huggingface_hub import ModelCardData
 
-    library = form.replace("_", "-")
+    library = "peft" if form == "adapter" else form.replace("_", "-")
     data = ModelCardData(
         library_name=library,
         pipeline_tag="sentence-similarity",

@@ -9,7 +9,9 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from gedbd.corpora.templates import Text
-from gedbd.encoders.export_formats import Format, largest_difference, some_texts
+from gedbd.encoders.adapters import DOWN, UP
+from gedbd.encoders.encoder_weights import encoder_state
+from gedbd.encoders.export_formats import Format, adapter_format, largest_difference, some_texts
 from gedbd.encoders.hub_repository import HubRepository
 from gedbd.encoders.loaded_encoder import LoadedEncoder
 from gedbd.experiments.corpus_reading import print_fields, read_corpus
@@ -51,6 +53,25 @@ class Export(NamedTuple):
 
     texts: int  # number of texts that were encoded with both it and gedbd
     difference: float  # largest absolute difference between elements of their vectors
+
+
+def run_adapter(folder: Path, checkpoint: str) -> Format:
+    """The format of the adapters that a run trained.
+
+    Raises:
+        ValueError: If it trained no adapters, or not those of a model that they can name as their base.
+    """
+    saved, weights = find_run(folder, checkpoint)
+    factors = {name: value for name, value in encoder_state(weights).items() if name.endswith((DOWN, UP))}
+    base = saved.encoder.get("model")
+    if not factors:
+        raise ValueError(f"run={folder}: it trained all weights, not adapters: leave to=adapter out")
+    if base is None or saved.encoder.get("adapter") is not None:
+        raise ValueError(
+            f"run={folder}: encoder={saved.encoder.name} is no pretrained model that adapters can name as their base:"
+            " leave to=adapter out"
+        )
+    return adapter_format(factors, str(Path(base).resolve() if Path(base).is_dir() else base))
 
 
 @stage("export and check")
@@ -99,5 +120,8 @@ def export_run(
             max_tokens=encoder.max_tokens,
         )
         (fresh / "README.md").write_text(card, encoding="utf-8")
-        difference = largest_difference(form.read(fresh, texts), expected)
+        # safetensors makes its files readable only by their owner.
+        for path in fresh.rglob("*.safetensors"):
+            path.chmod(fresh.stat().st_mode & 0o666)
+        difference = largest_difference(form.read(fresh, texts), expected, form.tolerance)
     return Export(len(texts), difference)

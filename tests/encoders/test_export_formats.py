@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from small_models import save_small_model
 from tokenizers import Tokenizer
 
 import gedbd
-from gedbd.encoders.export_formats import FORMATS, largest_difference, some_texts
+from gedbd.encoders.adapters import add_adapters
+from gedbd.encoders.export_formats import FORMATS, adapter_format, largest_difference, some_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder, load_encoder
 from gedbd.encoders.text_encoder import PACKED_ATTENTION
 from gedbd.io.files import whole_folder
@@ -69,6 +70,33 @@ def test_the_vectors_are_those_of_gedbd(tmp_path, capfd, architecture, pooling, 
         np.testing.assert_allclose(again.encode(TEXTS), expected, atol=1e-6)
         by_name = gedbd.Encoder(folder, cache_dir=tmp_path / "cache")
         np.testing.assert_allclose(by_name.encode(TEXTS), expected, atol=1e-5)
+
+
+def test_adapters_are_added_to_their_base_again(tmp_path):
+    base = str(save_small_model(tmp_path / "base", "bert"))
+    trained = load_encoder("small", base, "cls", 8, MAX_TOKENS, prefix="query: ")
+    trained.is_trained = True
+    before = trained.encode(TEXTS)
+    add_adapters(trained.model.backbone, 2)
+    state = trained.model.state_dict()
+    factors = {name: torch.nn.init.normal_(value, std=0.1) for name, value in state.items() if "lora_" in name}
+    expected = trained.encode(TEXTS)
+    assert np.abs(expected - before).max() > 0.01
+    form = adapter_format(factors, base)
+    form.write(tmp_path / "adapter", trained)
+    difference = largest_difference(form.read(tmp_path / "adapter", TEXTS), expected, form.tolerance)
+    assert 0 < difference < 1e-3
+    by_name = gedbd.Encoder(tmp_path / "adapter", cache_dir=tmp_path)
+    np.testing.assert_allclose(by_name.encode(TEXTS), expected, atol=1e-3)
+    # As get_peft_model_state_dict of peft names them.
+    weights = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    assert weights["base_model.model.encoder.layer.1.output.dense.lora_A.weight"].shape == (2, 32)
+    assert weights["base_model.model.encoder.layer.1.output.dense.lora_B.weight"].shape == (16, 2)
+    assert len(weights) == len(factors) == 24
+    assert {value.dtype for value in weights.values()} == {torch.float16}
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"], config["base_model_name_or_path"]) == (2, 4, base)
+    assert {f"base_model.model.{layer}.lora_A.weight" for layer in config["target_modules"]} <= weights.keys()
 
 
 @pytest.fixture(scope="module")

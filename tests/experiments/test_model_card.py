@@ -62,13 +62,14 @@ def test_the_hub_reads_the_metrics_of_the_text_branch_and_the_licence(card, make
     assert data.pipeline_tag == "sentence-similarity"
     assert ModelCard(card(checkpoint="last")).data.eval_results is None
     corpus = make_corpus([0, 1, 0, 3, 1, 0], days=range(6))
-    for form in ("sentence_transformers", "onnx"):
+    for form in ("sentence_transformers", "onnx", "adapter"):
         text = model_card(Run(folder), corpus, form, "best", "Title", license="mit", repository="ann/bugs")
         assert ModelCard(text).data.license == "mit"
         assert "- Licence: mit; that of `some-one/small-bert`, from which it is derived, applies too." in text
-        assert ('SentenceTransformer("ann/bugs")' in text) == (form != "onnx")
+        assert ('SentenceTransformer("ann/bugs")' in text) == (form == "sentence_transformers")
+        assert ('model = Encoder(".")' in text) == (form == "adapter")
         assert ('folder = snapshot_download("ann/bugs")\n' in text) == (form == "onnx")
-        assert ("by `encoder.model=ann/bugs`." in text) == (form != "onnx")
+        assert ("by `encoder.model=ann/bugs`." in text) == (form == "sentence_transformers")
         assert "\n\n\n" not in text
 
 
