@@ -36,7 +36,7 @@ ELSEWHERE = {
     "logger": "mlflow tensorboard wandb",
     "trainer": "a100 a100_80gb ddp fsdp gpu",
     "pairs": "shuffled",  # in the paper's experiments
-    "split": "file",  # of source code, which has no duplicates to train on
+    "split": "file held_out",  # of source code, which has no duplicates to train on; of several trackers
 }
 FILES = {path.relative_to(CONF_DIR).as_posix(): path for path in sorted(Path(CONF_DIR).rglob("*.yaml"))}
 OPTIONS = [

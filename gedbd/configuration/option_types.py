@@ -95,22 +95,22 @@ class Bounds(NamedTuple):
 # The options with bounds, section by section.
 OPTIONS: dict[Bounds, str] = {
     Bounds(0, whole=True): """
-        captioner.max_retries connections.keep_alive_s connections.shutdown_grace_s cross.folds
-        llm.max_retries max_hunks max_places pairs.fill_to pairs.random_negatives patience scheduler.warmup_steps seed
-        settings.changes_waiting settings.searches_waiting
+        batches.hard_negatives batches.skip_nearest captioner.max_retries connections.keep_alive_s
+        connections.shutdown_grace_s cross.folds llm.max_retries max_hunks max_places pairs.fill_to
+        pairs.random_negatives patience scheduler.warmup_steps seed settings.changes_waiting settings.searches_waiting
     """,
     Bounds(1, whole=True): """
-        batch_size batches.batch_size batches.neighbours captioner.concurrency captioner.max_new_tokens
-        captioner.max_side chunk_tokens connections.max_connections cross.depth cross.max_queries
-        cross.options.batch_size cross.options.epochs cross.options.negatives dataset.last_n dataset.max_diff_chars
-        dataset.max_file_kb dataset.max_files dataset.max_method_lines encoder.dim encoder.hidden encoder.layers
-        encoder.max_tokens encoder.truncate_dim graph.max_title_tokens graph.rule.k judge line llm.concurrency
-        llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_replayed seeds
-        settings.max_body_bytes settings.searches_at_once tags.dim tags.epochs tags.min_count tags.walks tags.window
-        task.backtest.judge task.backtest.max_replayed task.dim task.model.settings.bank_size task.model.settings.dim
-        task.model.settings.num_layers task.model.settings.projector_hidden task.model.val_candidates task.neighbours
-        task.seeds trainer.accumulate_grad_batches trainer.max_epochs trainer.num_nodes webhook.max_waiting
-        webhook.suggestions
+        adapter_rank batch_size batches.batch_size batches.batches_per_epoch batches.neighbours captioner.concurrency
+        captioner.max_new_tokens captioner.max_side chunk_tokens connections.max_connections cross.depth
+        cross.max_queries cross.options.batch_size cross.options.epochs cross.options.negatives dataset.last_n
+        dataset.max_diff_chars dataset.max_file_kb dataset.max_files dataset.max_method_lines encoder.dim
+        encoder.hidden encoder.layers encoder.max_tokens encoder.truncate_dim graph.max_title_tokens graph.rule.k judge
+        line llm.concurrency llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_replayed seeds
+        settings.max_body_bytes settings.searches_at_once split.max_val tags.dim tags.epochs tags.min_count tags.walks
+        tags.window task.backtest.judge task.backtest.max_replayed task.dim task.model.settings.bank_size
+        task.model.settings.dim task.model.settings.num_layers task.model.settings.projector_hidden
+        task.model.val_candidates task.neighbours task.seeds trainer.accumulate_grad_batches trainer.max_epochs
+        trainer.num_nodes webhook.max_waiting webhook.suggestions
     """,
     Bounds(2, whole=True): "graph.rule.max_reports min_reports tags.length",
     Bounds(3, whole=True): "split.folds",
@@ -122,10 +122,10 @@ OPTIONS: dict[Bounds, str] = {
     Bounds(1, 50, whole=True): "top_k",
     Bounds(1678, 2261, whole=True): "split.year",  # the range of pandas timestamps
     Bounds(0): """
-        graph.rule.power optimizer.head_lr optimizer.lr optimizer.weight_decay pairs.negatives_in_evaluation
-        pairs.negatives_per_positive task.model.settings.bank_level task.model.settings.feature_level
-        task.model.settings.model_level task.weights.alignment task.weights.edge task.weights.mlm task.weights.role
-        task.gradient_clip_val task.weights.type trainer.gradient_clip_val
+        batches.power graph.rule.power optimizer.head_lr optimizer.lr optimizer.weight_decay
+        pairs.negatives_in_evaluation pairs.negatives_per_positive task.model.settings.bank_level
+        task.model.settings.feature_level task.model.settings.model_level task.weights.alignment task.weights.edge
+        task.weights.mlm task.weights.role task.gradient_clip_val task.weights.type trainer.gradient_clip_val
     """,
     Bounds(0, above=True): """
         batches.negatives_per_positive captioner.timeout cross.options.lr graph.field_weight llm.timeout
@@ -140,7 +140,7 @@ OPTIONS: dict[Bounds, str] = {
     Bounds(0, 1, above=True): "labels.fraction",
     Bounds(0, 1, above=True, below=True): """
         confidence_level target target_precision task.backtest.confidence_level task.backtest.target_precision
-        task.shares.nodes task.shares.tokens task.val_share webhook.target_precision
+        split.val_share task.shares.nodes task.shares.tokens task.val_share webhook.target_precision
     """,
     Bounds(-1, 1): "ranking.protocols.candidate_sets.min_cosine task.alpha",
     Bounds(0.01, 100): "tags.p tags.q",  # beyond these nearly all proposed steps would be rejected

@@ -59,6 +59,14 @@ class Documents:
         return self.table["id"]
 
     @property
+    def first_of_tracker(self) -> np.ndarray:
+        """``(N,)`` the first row of each document's tracker, by the column ``tracker``; 0 throughout without it."""
+        if "tracker" not in self.table:
+            return np.zeros(len(self), dtype=np.int64)
+        _, first, inverse = np.unique(self.table["tracker"].to_numpy(), return_index=True, return_inverse=True)
+        return np.asarray(first[inverse])
+
+    @property
     def has_dates(self) -> bool:
         """Whether the documents have dates: either all of them do, or none."""
         return not bool(self.table["created_at"].isna().all())

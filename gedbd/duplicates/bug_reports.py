@@ -313,7 +313,11 @@ class BugReports(RetrievalDataModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Batches of the training pairs; each of several processes gets its share of every batch."""
-        inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, self.vectors)
+        vectors = self.vectors
+        if self.batches.reads_untrained and self.frozen is not None:
+            _, vectors = self.frozen  # of all reports
+        tracker = self.corpus.documents.first_of_tracker
+        inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, vectors, tracker)
         return batch_loader(self, self._dataset(), self.batches(inputs, *process_of(self)))
 
     def needed(self, *parts: str) -> np.ndarray:

@@ -18,6 +18,7 @@ from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import TRAIN
 from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.graph.gcn import GraphBranch, TextOnly
+from gedbd.encoders.adapters import add_adapters
 from gedbd.encoders.backend import Backend
 from gedbd.encoders.encoder_weights import read_tensors
 from gedbd.encoders.loaded_encoder import LoadedEncoder, unit_rows
@@ -55,7 +56,9 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         features: The rows of the graph, see ``gedbd.duplicates.graph.gcn.NodeFeatures``.
         dropout: Before each layer of the graph convolution.
         bias: Whether each of these layers adds a bias.
-        seed: Fixes dropout.
+        adapter_rank: Rank of low-rank adapters of the backbone, which are trained instead of its weights and of the
+            projection, see ``gedbd.encoders.adapters``; None trains all weights.
+        seed: Fixes dropout, and the initial weights of graph branch and adapters.
         lock_threshold: See ``locks_threshold`` of ``RetrievalModule``.
         backend: Encodes before the training, by default PyTorch.
         cache_dir: Folder of cached vectors; None for no cache.
@@ -91,6 +94,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         features: str = "text",
         dropout: float = 0.0,
         bias: bool = True,
+        adapter_rank: int | None = None,
         seed: int = 0,
         lock_threshold: bool = False,
         backend: Backend | None = None,
@@ -106,7 +110,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         super().__init__(partial(loss_of_pairs, loss_module), seed)
         self.graph_options: dict[str, Any] = {"features": features, "dropout": dropout, "bias": bias}
         saved: dict[str, Any] = {name: part for name, part in parts.items() if isinstance(part, Mapping)}
-        saved |= {**self.graph_options, "seed": seed, "lock_threshold": lock_threshold}
+        saved |= {**self.graph_options, "seed": seed, "lock_threshold": lock_threshold, "adapter_rank": adapter_rank}
         self.save_hyperparameters(saved, logger=False)
         # The order of the modules is that of their weights, and so of the sum that is the gradient's norm.
         self.loss = loss_module
@@ -117,6 +121,8 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         self.make_optimizer: MakeOptimizer = _instance(parts["optimizer"])
         self.make_scheduler: MakeScheduler = _instance(parts["scheduler"])
         self.locks_threshold = lock_threshold
+        self.adapter_rank = adapter_rank
+        self.is_adapted = False
         self.train_pairs = EpochRows("scores", "labels")
         self.text_vectors = EncodedRows(latest=True)  # unit vectors of the epoch, for hard negatives
         self.train()  # pretrained encoders come in evaluation mode, and Lightning does not change modes
@@ -152,6 +158,17 @@ class DuplicateDetector(RetrievalModule[BugReports]):
             self.branch = GraphBranch(None, len(rows), rows.shape[1], **self.graph_options)
         elif self.branch is None:
             self.fusion = TextOnly()
+        self.adapt()
+
+    def adapt(self) -> None:
+        """Adds the adapters, if any, and freezes all other weights of the text branch, once."""
+        if self.adapter_rank is None or self.is_adapted:
+            return
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            add_adapters(self.encoder.backbone, self.adapter_rank)
+        self.encoder.projection.requires_grad_(False)
+        self.is_adapted = True
 
     def setup(self, stage: str) -> None:
         """Takes the graph of the trainer's data.
@@ -194,6 +211,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
             self.branch.adjacency = adjacency
         self.ranks_text = self.branch is not None
         encode_untrained(data, None if is_restored else self.branch)
+        self.adapt()  # only now, so that the cached vectors of the untrained encoder are those without adapters
         assert len(data.tokens.lengths) == len(data.texts)
         del data.texts  # they are long, and encoded
 
@@ -282,9 +300,10 @@ class DuplicateDetector(RetrievalModule[BugReports]):
 
     def configure_optimizers(self) -> Any:
         """The optimizer of the backbone's weights and of all others, and its scheduler."""
-        pretrained = list(self.encoder.backbone.parameters())
-        pretrained_ids = {id(parameter) for parameter in pretrained}
-        untrained = [parameter for parameter in self.parameters() if id(parameter) not in pretrained_ids]
+        pretrained = [parameter for parameter in self.encoder.backbone.parameters() if parameter.requires_grad]
+        other_ids = {id(parameter) for parameter in self.parameters() if parameter.requires_grad}
+        other_ids -= {id(parameter) for parameter in pretrained}
+        untrained = [parameter for parameter in self.parameters() if id(parameter) in other_ids]
         configured = optimization(self, self.make_optimizer, self.make_scheduler, pretrained, untrained)
         # A fused optimizer unscales float16 gradients itself, which is too late: they are clipped before its step.
         configured["optimizer"]._step_supports_amp_scaling = False
@@ -337,7 +356,7 @@ def check_training(data: BugReports, loss: Loss) -> None:
         name for name, reads in (("pairs", data.batches.reads_groups), ("loss", "groups" in loss.reads)) if reads
     ]
     # With split=pair all reports are in the training set, and the pairs inside a group are in all splits.
-    if group_readers and (data.parts == TRAIN).all():
+    if group_readers and (data.parts == TRAIN).all() and len(data.pairs_of("val", "test")):
         readers = " and ".join(group_readers)
         raise ValueError(f"{readers} read whole duplicate groups, test pairs too: do not use split=pair")
 
@@ -356,7 +375,7 @@ def encode_untrained(data: BugReports, branch: GraphBranch | None) -> None:
     fills_nodes = branch is not None and not branch.node_features.learnable
     samples_hard = bool(data.batches.hard)
     ranker = data.options.ranking.ranker
-    needs_all = ranker or fills_nodes or samples_hard
+    needs_all = ranker or fills_nodes or samples_hard or data.batches.reads_untrained
     rows = np.arange(len(data.corpus)) if needs_all else data.needed(*data.evaluated)
     texts = data.texts
     vectors = encoder.pool([texts[row] for row in rows])

@@ -1,5 +1,6 @@
 """Assembles duplicate detection from the configuration: data module, model, and the result of a test."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from gedbd.duplicates.duplicate_detector import PARTS, DuplicateDetector
 from gedbd.evaluation.result_tables import WITH_GRAPH, WITHOUT_GRAPH
 from gedbd.experiments.prepare import prepare_data, set_matmul_precision
 from gedbd.experiments.retrieval_module import spread, trained_result
-from gedbd.experiments.run_training import train_system
+from gedbd.experiments.run_training import refit, train_system
 from gedbd.experiments.training_task import NO_OBJECTS, TRAINING_SECTIONS, EvaluationResult, TrainingSetup
 from gedbd.experiments.validation_ranking import leave_out_costly_ranking
 from gedbd.io.console import print_line, silence_library_logs
@@ -35,7 +36,7 @@ class DuplicatesTask:
     reads: ClassVar[frozenset[str]] = frozenset(
         {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
-        | {"lock_threshold"}
+        | {"lock_threshold", "adapter_rank"}
         | TRAINING_SECTIONS
     )
 
@@ -44,7 +45,10 @@ class DuplicatesTask:
         self.given = NO_OBJECTS
 
     def train(self, cfg: DictConfig, folder: Path, console: Console) -> float:
-        """Trains, tests, and returns the value that sweeps compare."""
+        """Trains, tests, and returns the value that sweeps compare; NaN of a training without validation."""
+        if self.refit:
+            refit(self, cfg, cfg.trainer.max_epochs, folder, console, alone=True)
+            return math.nan
         return train_system(self, cfg, folder, console, self.given)
 
     def build(self, cfg: DictConfig, console: Console, parts: tuple[str, ...] = ("val", "test")) -> TrainingSetup:
@@ -56,14 +60,20 @@ class DuplicatesTask:
         prepared = prepare_data(cfg, console, self.given.corpus)
         if self.refit:
             prepared = prepared.with_larger_training()
+        elif "val" not in set(prepared.pairs["part"]):
+            raise ValueError(
+                "dataset.held_out=[] leaves no tracker to validate on: name one, or train without validation and test:"
+                " task.refit=true"
+            )
         sections: dict[str, Any] = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in PARTS}
         if self.given.loss is not None:
             sections["loss"] = self.given.loss
         detector = DuplicateDetector(
             **sections,
             **{name: cfg.graph[name] for name in GRAPH_OPTIONS if name in cfg.graph},
+            adapter_rank=cfg.get("adapter_rank"),  # runs of earlier versions have neither option
             seed=cfg.seed,
-            lock_threshold=bool(cfg.get("lock_threshold")),  # runs of earlier versions have no such option
+            lock_threshold=bool(cfg.get("lock_threshold")),
             backend=instantiate(cfg.backend),
             cache_dir=cfg.cache_dir,
         )

@@ -54,7 +54,7 @@ NOT_ENCODING = (*TRAINING_ONLY, "loss")
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
     *("cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir"),
-    *("path", "report_encoder", "run", "val_checkpoint"),
+    *("held_out", "links", "path", "paths", "report_encoder", "run", "val_checkpoint"),
 )
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 
@@ -90,14 +90,13 @@ def saved_options(cfg: DictConfig) -> dict[str, Any]:
     return options
 
 
-def _with_paths(options: Any, change: Callable[[Path], str]) -> Any:
-    """Options with every path replaced by ``change(path)``."""
-    if not isinstance(options, dict):
-        return options
-    changed = {}
-    for name, value in options.items():
-        changed[name] = change(Path(value)) if _is_path(name, value) else _with_paths(value, change)
-    return changed
+def _with_paths(options: Any, change: Callable[[Path], str], name: str = "") -> Any:
+    """Options with every path replaced by ``change(path)``; ``name`` is that of the option itself."""
+    if isinstance(options, dict):
+        return {key: _with_paths(value, change, key) for key, value in options.items()}
+    if isinstance(options, list):
+        return [_with_paths(value, change, name) for value in options]
+    return change(Path(options)) if _is_path(name, options) else options
 
 
 def _is_path(name: str, value: Any) -> bool:

@@ -143,19 +143,21 @@ def training_callbacks(cfg: DictConfig, folder: Path, console: Console, compared
     ]
 
 
-def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console) -> None:
+def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console: Console, alone: bool = False) -> None:
     """Trains from the start for a number of epochs without validation, and writes ``checkpoints/refit.ckpt``.
 
     An interrupted training continues from its last epoch; a finished one is not repeated. The callbacks of the section
-    ``callbacks`` are used, except early stopping; they write to ``refit/`` in the run folder.
+    ``callbacks`` are used, except early stopping; they write to ``refit/`` in the run folder. A training that is
+    ``alone``, with no other before it, writes the run's options and a row of ``metrics.csv`` for each epoch too.
 
     Raises:
         KeyboardInterrupt: If Ctrl-C was pressed; the last finished epoch is saved.
     """
+    check_last_training(configured_callbacks(cfg.callbacks, folder))
     weights = folder / "checkpoints" / "refit.ckpt"
     if weights.is_file() and trained_epochs(weights) == epochs:
         return
-    if is_first():
+    if is_first() and not alone:
         print_detail(console, f"train again, on the training and validation sets; epochs: {epochs}")
     setup = task.build(cfg, console, ())
     # A folder for each number of epochs: a run that is trained further may find another epoch best.
@@ -165,6 +167,14 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
     )
     configured = configured_callbacks(cfg.callbacks, refit_folder / "checkpoints")
     callbacks = [callback for callback in configured if not isinstance(callback, EarlyStopping)]
+    if alone:
+        callbacks += [
+            TrainingTime(model_line(cfg, folder), console),
+            EpochTable(folder / "metrics.csv", cfg.monitor, console),
+        ]
+        if is_first():
+            print_detail(console, data_line(cfg, setup))
+            save_run(folder, cfg, setup.corpus)
     with keyboard_interrupts():
         trainer = make_trainer(
             cfg,
@@ -175,6 +185,7 @@ def refit(task: SystemTask, cfg: DictConfig, epochs: int, folder: Path, console:
             logger=steps_logger(callbacks, refit_folder),
             default_root_dir=folder,
             limit_val_batches=0,
+            bar=EpochProgressBar() if alone else None,
         )
         with all_end_together(trainer):
             trainer.fit(setup.system, setup.data, ckpt_path=readable_checkpoint(refit_folder))

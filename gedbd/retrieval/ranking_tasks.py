@@ -130,12 +130,14 @@ class EarlierReports(RankingTask):
     # ``(Q,)`` rows of the queries. Candidates are the rows before: reports created earlier, or in the same second with
     # a lower id.
     queries: np.ndarray
-    window_start: np.ndarray  # ``(Q,)`` the first row created within the window; 0 without a window
+    # ``(Q,)`` the first row created within the window; without a window, the first row of the query's tracker
+    window_start: np.ndarray
     group: np.ndarray  # ``(N,)`` group of every report
     top_k: tuple[int, ...] = TOP_K  # ranks K at which metrics are computed
     name: str = EARLIER
     words: ProtocolWords = EARLIER_WORDS
     warnings: tuple[str, ...] = ()
+    first: int = 0  # the first row of the first tracker with a query
 
     @classmethod
     def find(
@@ -143,7 +145,7 @@ class EarlierReports(RankingTask):
     ) -> "EarlierReports":
         """Finds the queries of a split.
 
-        Candidates are the groups with a report in the window before the query; None for all groups.
+        Candidates are the groups with a report in the window before the query; None for all groups of its tracker.
 
         Raises:
             ValueError: If a window is given and there are no dates, or no query's group is within its window.
@@ -151,7 +153,8 @@ class EarlierReports(RankingTask):
         has_earlier = corpus.group < np.arange(len(corpus))  # a group has the number of its oldest row
         queries = np.flatnonzero(wanted & has_earlier)
         if window_days is None:
-            return cls(queries, np.zeros(len(queries), dtype=np.int64), corpus.group, top_k)
+            start = corpus.documents.first_of_tracker[queries]
+            return cls(queries, start, corpus.group, top_k, first=int(start.min(initial=queries.max(initial=0))))
         created_at = corpus.reports["created_at"]
         if created_at.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
@@ -173,8 +176,8 @@ class EarlierReports(RankingTask):
 
     @property
     def needed(self) -> np.ndarray:
-        """All rows up to the last query."""
-        return np.arange(self.queries.max(initial=-1) + 1)
+        """All rows up to the last query, without those of trackers before the first one with a query."""
+        return np.arange(self.first, self.queries.max(initial=-1) + 1)
 
     def candidates(self, index: int) -> np.ndarray:
         """All earlier reports of the groups that have a report in the window."""

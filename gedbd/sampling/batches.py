@@ -30,7 +30,10 @@ class SamplerInputs(NamedTuple):
     pairs: pd.DataFrame  # training pairs with ``earlier``, ``later`` and ``label``
     observed_group: np.ndarray  # ``(N,)`` groups that training may use
     training: np.ndarray  # ``(N,)`` bool: the reports of the training split
-    vectors: np.ndarray | None  # ``(N, D)`` unit rows as last encoded, or None where no hard negatives are drawn
+    # ``(N, D)`` unit rows as last encoded, or by the untrained encoder with ``Batches.reads_untrained``; None where no
+    # hard negatives are drawn
+    vectors: np.ndarray | None
+    first_of_tracker: np.ndarray  # ``(N,)`` the first row of each report's tracker
 
 
 class Batches(Protocol):
@@ -40,11 +43,13 @@ class Batches(Protocol):
         hard: Fraction of the negatives that are chosen by the vectors of the last epoch.
         provides: Labels of a batch that losses may read: ``pairs``, ``groups``, ``triplets``.
         reads_groups: Whether batches are built from whole duplicate groups.
+        reads_untrained: Whether hard negatives are chosen by the vectors of the untrained encoder.
     """
 
     hard: float
     provides: ClassVar[frozenset[str]]
     reads_groups: ClassVar[bool]
+    reads_untrained: ClassVar[bool]
 
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> "BatchSampler[BatchIndices]":
         """The batches of one process of ``world_size``, in every epoch."""
@@ -165,6 +170,7 @@ class PairBatches:
 
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = False
+    reads_untrained: ClassVar[bool] = False
 
     def __call__(self, inputs: SamplerInputs, rank: int = 0, world_size: int = 1) -> BatchSampler[BatchIndices]:
         """The batches of one process of ``world_size``, in every epoch."""

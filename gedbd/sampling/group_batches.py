@@ -136,6 +136,7 @@ class GroupBatches:
 
     provides: ClassVar[frozenset[str]] = frozenset({"pairs", "groups"})
     reads_groups: ClassVar[bool] = True
+    reads_untrained: ClassVar[bool] = False
     sampler: ClassVar[type[GroupBatchSampler]] = GroupBatchSampler
 
     def __post_init__(self) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gedbd.corpora.corpus import OUTSIDE, PARTS, TRAIN, Corpus
+from gedbd.corpora.corpus import OUTSIDE, PARTS, TRAIN, VAL, Corpus
 from gedbd.sampling.feedback_labels import FeedbackLabels, read_feedback_labels
-from gedbd.sampling.splits import PairSplit, Split, split_corpus
+from gedbd.sampling.splits import HeldOutSplit, PairSplit, Split, split_corpus
 
 MAX_DRAW_ROUNDS = 200
 POSITIVES = ("all", "marked")
@@ -55,6 +55,7 @@ class NegativeSampler:
     part: int
     split: Split
     rng: np.random.Generator
+    first: np.ndarray  # ``(N,)`` the first row of each report's tracker, with which alone it is paired
     rejected: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +68,7 @@ class NegativeSampler:
         """Samples ``count`` negatives; with ``positives``, each contains a report of a positive, in turn."""
         drawn = np.empty(0, dtype=np.int64)
         ends = None if positives is None else positives[["earlier", "later"]].to_numpy()
+        tracker_sizes = np.bincount(self.first)
         missing = np.resize(np.arange(count if ends is None else len(ends)), count)
         for _ in range(MAX_DRAW_ROUNDS):
             if not len(missing):
@@ -77,6 +79,9 @@ class NegativeSampler:
             else:
                 side = self.rng.integers(2, size=len(missing))
                 anchor = ends[missing, side]
+            # Row 70 of 100 becomes row 8 + 14 of a tracker of 20 reports from row 8 on.
+            first = self.first[anchor]
+            partner = first + partner * tracker_sizes[first] // len(self.group)
             earlier = np.minimum(anchor, partner)
             later = np.maximum(anchor, partner)
             code = earlier * len(self.group) + later
@@ -84,8 +89,8 @@ class NegativeSampler:
             is_valid &= self.split.of_pairs(self.parts, earlier, later) == self.part
             is_valid &= ~np.isin(code, self.seen)
             # Repeated pairs of a round are sampled again.
-            first = np.unique(code, return_index=True)[1]
-            is_valid[np.setdiff1d(np.arange(len(code)), first)] = False
+            distinct = np.unique(code, return_index=True)[1]
+            is_valid[np.setdiff1d(np.arange(len(code)), distinct)] = False
             self.seen = np.concatenate([self.seen, code[is_valid]])
             drawn = np.concatenate([drawn, code[is_valid]])
             missing = missing[~is_valid]
@@ -168,7 +173,8 @@ class PairSampler:
             # In training, the reports of a hidden group are singletons, so that two of them may form a negative.
             group = observed if number == TRAIN else corpus.group
             rng = np.random.default_rng([self.seed, number])
-            negatives, missing = self._negatives(NegativeSampler(group, parts, number, split, rng, rejected), positives)
+            sampler = NegativeSampler(group, parts, number, split, rng, corpus.documents.first_of_tracker, rejected)
+            negatives, missing = self._negatives(sampler, positives)
             frames += negatives
             if missing:
                 warnings.append(f"{missing} negatives of split {PARTS[number]} not found in {MAX_DRAW_ROUNDS} draws")
@@ -240,7 +246,8 @@ def _require_positives(pairs: pd.DataFrame, corpus: Corpus, split: Split) -> Non
             " search it anyway, run gedbd index without run="
         )
     parts = pairs[pairs["label"] == 1]["part"]
-    for number, name in enumerate(PARTS):
+    trains_only = isinstance(split, HeldOutSplit) and (split_corpus(split, corpus) == TRAIN).all()
+    for number, name in enumerate(PARTS[:VAL] if trains_only else PARTS):
         if not (parts == number).any():
             bounds = ", ".join(f"split.{option}={value}" for option, value in vars(split).items())
             raise ValueError(

@@ -160,6 +160,32 @@ class PairSplit(LaterPart):
         return _cut(count, self.val, self.test, np.random.default_rng(self.seed))
 
 
+@dataclass(frozen=True)
+class HeldOutSplit(LaterPart):
+    """Trains on some trackers; of each held-out tracker, the first reports validate and the others test.
+
+    Without held-out trackers, all reports are training ones. Reports left out by ``max_val`` are ``OUTSIDE``; tests
+    rank them as earlier reports.
+    """
+
+    val_share: float = 0.8  # fraction of the reports of each held-out tracker
+    max_val: int | None = None  # maximum number of these reports; None for all
+
+    def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
+        """Assigns splits by the column ``held_out``; raises ValueError if there is none."""
+        if "held_out" not in documents.table:
+            raise ValueError(
+                f"split=held_out needs several trackers, and {documents.name} is one: set dataset=trackers"
+            )
+        first = documents.first_of_tracker
+        position = np.arange(len(documents)) - first
+        num_val = (np.bincount(first)[first] * self.val_share).astype(np.int64)
+        parts = np.where(position < num_val, VAL, TEST)
+        if self.max_val is not None:
+            parts[(parts == VAL) & (position >= self.max_val)] = OUTSIDE
+        return np.where(documents.table["held_out"], parts, TRAIN).astype(np.int8)
+
+
 def split_corpus(split: Split, corpus: Corpus) -> np.ndarray:
     """The split of each report of a corpus, ``(N,)`` int8: 0 train, 1 val, 2 test, or ``OUTSIDE``."""
     return split.of_documents(corpus.documents, corpus.relevance)

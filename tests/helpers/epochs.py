@@ -6,6 +6,7 @@ import pandas as pd
 from gedbd.sampling.batches import Batches, BatchIndices, BatchSampler, SamplerInputs
 
 NO_PAIRS = pd.DataFrame({"earlier": [], "later": [], "label": []}, dtype=np.int64)
+ONE_TRACKER = np.zeros(0, dtype=np.int64)  # not read by samplers of one tracker
 
 
 def as_pairs(step: BatchIndices) -> list[tuple[int, int, int]]:

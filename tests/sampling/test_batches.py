@@ -4,7 +4,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 import pytest
-from epochs import as_pairs, epoch_of, of_all_processes
+from epochs import ONE_TRACKER, as_pairs, epoch_of, of_all_processes
 
 from gedbd.sampling.batches import LengthBatchSampler, PairBatches, SamplerInputs
 from gedbd.sampling.pairs import PairSampler
@@ -67,7 +67,7 @@ def inputs(make_corpus) -> SamplerInputs:
         group[members] = members.min(initial=200)
     corpus, split = make_corpus(group, days=range(200)), TimeSplit()
     pairs = PairSampler(random_negatives=30).sample(corpus, split).table
-    return SamplerInputs(pairs[pairs["part"] == "train"], group, split_corpus(split, corpus) == 0, None)
+    return SamplerInputs(pairs[pairs["part"] == "train"], group, split_corpus(split, corpus) == 0, None, ONE_TRACKER)
 
 
 def test_every_pair_occurs_once_an_epoch(inputs):
@@ -118,7 +118,7 @@ def test_two_processes_share_the_steps_of_one(inputs):
 
 def test_processes_that_fall_short_repeat_the_first_pairs():
     pairs = pd.DataFrame({"earlier": range(7), "later": range(7, 14), "label": [1, 0, 1, 0, 1, 0, 1]})
-    inputs = SamplerInputs(pairs, np.arange(14), np.ones(14, dtype=bool), None)
+    inputs = SamplerInputs(pairs, np.arange(14), np.ones(14, dtype=bool), None, ONE_TRACKER)
     alone = [pair for step in epoch_of(PairBatches(100, seed=0)(inputs)) for pair in as_pairs(step)]
     halves = [epoch_of(steps) for steps in of_all_processes(PairBatches(3, seed=0), inputs, 2)]
     assert [len(half) for half in halves] == [2, 2]

@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from epochs import NO_PAIRS, as_pairs, epoch_of, of_all_processes
+from epochs import NO_PAIRS, ONE_TRACKER, as_pairs, epoch_of, of_all_processes
 
 from gedbd.sampling.batches import BatchIndices, SamplerInputs
 from gedbd.sampling.group_batches import GroupBatches, PKBatches, balance, nearest_groups, nearest_rows
@@ -21,7 +21,7 @@ def corpus_of(sizes: list[int], singles: int, outside: int = 0, seed: int = 0) -
     _, named = np.unique(group, return_inverse=True)
     vectors = np.random.default_rng(seed).normal(size=(len(group), 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return SamplerInputs(NO_PAIRS, named[order], training[order], vectors)
+    return SamplerInputs(NO_PAIRS, named[order], training[order], vectors, ONE_TRACKER)
 
 
 def observed(inputs: SamplerInputs) -> tuple[dict[int, set[int]], set[int]]:
@@ -65,7 +65,7 @@ def test_groups_whatever_their_sizes_leave_no_step_without_a_pair():
 def test_a_step_by_hand():
     group = np.array([0, 0, 2, 3, 0, 3, 6, 2, 2])
     training = np.array([1, 1, 1, 1, 1, 1, 1, 0, 0], dtype=bool)  # of group 2, one report is left to train on
-    inputs = SamplerInputs(NO_PAIRS, group, training, None)
+    inputs = SamplerInputs(NO_PAIRS, group, training, None, ONE_TRACKER)
     (step,) = epoch_of(GroupBatches(8, 0, singletons=0.25, negatives_per_positive=1.0, hard=0.0, neighbours=1)(inputs))
     assert step.rows.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert [pair for pair in as_pairs(step) if pair[2] == 1] == [(0, 1, 1), (0, 4, 1), (1, 4, 1), (3, 5, 1)]
@@ -79,7 +79,7 @@ def test_a_step_by_hand():
 def test_hard_negatives_are_the_most_alike():
     angles = np.radians([0, 90, 10, 180, 95, 200])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    inputs = SamplerInputs(NO_PAIRS, np.array([0, 0, 2, 2, 4, 4]), np.ones(6, dtype=bool), vectors)
+    inputs = SamplerInputs(NO_PAIRS, np.array([0, 0, 2, 2, 4, 4]), np.ones(6, dtype=bool), vectors, ONE_TRACKER)
     nearest = {(1, 4), (0, 2), (3, 5)}  # 5, 10 and 20 degrees apart; the next two are 80
     for hard, ratio, others in ((1.0, 1.0, 0), (0.5, 2.0, 3), (0.3, 1.0, 2)):
         draws = set()
@@ -167,7 +167,7 @@ def inputs(sizes: list[int] = SIZES, singles: int = 40, vectors: np.ndarray | No
     group = np.arange(count)
     for members in np.split(rows[: sum(sizes)], np.cumsum(sizes)[:-1]):
         group[members] = members.min()
-    return SamplerInputs(NO_PAIRS, group, np.ones(count, dtype=bool), vectors)
+    return SamplerInputs(NO_PAIRS, group, np.ones(count, dtype=bool), vectors, ONE_TRACKER)
 
 
 def members(step: BatchIndices, found: SamplerInputs) -> Counter[int]:

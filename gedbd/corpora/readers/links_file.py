@@ -23,7 +23,7 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
     """The links of a file whose first column names a report and whose second one names its duplicates.
 
     A further column may hold labels (1 and 0, true and false) or types of links (Duplicate, Relates), which tell which
-    rows are duplicates. A first line that names reports is a row, not a header.
+    rows are duplicates, unless it is empty throughout. A first line that names reports is a row, not a header.
 
     Args:
         ids: ``(N,)`` ids of the reports.
@@ -47,8 +47,9 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
     if len(header) < 2:
         raise ValueError(f"{source}: one column only; dataset.links= needs two columns of ids")
     warnings = []
-    if len(header) > 2:
-        column = next((place for place in range(2, len(header)) if NAME_OF_LABELS.search(header[place])), 2)
+    filled = [place for place in range(2, len(header)) if table.iloc[:, place].str.strip().any()]
+    if filled:
+        column = next((place for place in filled if NAME_OF_LABELS.search(header[place])), filled[0])
         is_duplicate = _read_labels(table.iloc[:, column], f"{source}, column {header[column]!r}")
         if not is_duplicate.all():
             no_duplicates = f"{(~is_duplicate).sum():,} (first: row {is_duplicate.idxmin()})"
