@@ -16,6 +16,7 @@ from run_commands import commands_in
 
 pytestmark = pytest.mark.integration
 
+DEMO = "pkg://gedbd.corpora/demo.csv"
 MONITOR = "val/average_precision"
 TIMES = ["train/seconds", "train/reports_per_second"]
 TINY = ["encoder=tiny", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "batch_size=32"]
@@ -139,10 +140,24 @@ def test_a_run_goes_on_with_its_own_options_and_equals_an_uninterrupted_one(run_
     check_equal_runs(whole, halted)
 
 
+TRACKERS = [
+    *(
+        "experiment=across_trackers",
+        f"dataset.paths=[{{path: {DEMO}, name: a}},{{path: {DEMO}, name: b, last_n: 150}}]",
+    ),
+    *(f"dataset.held_out=[{{path: {DEMO}, name: c, last_n: 200}}]", "scheduler=constant", "batch_size=12"),
+    *("batches.batches_per_epoch=5", "trainer.precision=bf16-mixed", "adapter_rank=2"),
+]
+
+
 @pytest.mark.slow  # three trainings; what is resumed is tested above
 @pytest.mark.no_cover
-def test_resumed_run_draws_the_hard_negatives_of_an_uninterrupted_one(train):
-    options = ["pairs=grouped", "batches.hard=0.5", "ranking.parts=[]", "graph=none"]
+@pytest.mark.parametrize(
+    "options",
+    [["pairs=grouped", "batches.hard=0.5", "ranking.parts=[]", "graph=none"], TRACKERS],
+    ids=["hard", "across"],
+)
+def test_resumed_run_draws_the_hard_negatives_of_an_uninterrupted_one(train, options):
     whole = train("trainer.max_epochs=2", *options, folder="whole")
     halted = train("trainer.max_epochs=1", *options, folder="halted")
     train("trainer.max_epochs=2", *options, f"ckpt_path={halted}/checkpoints/last.ckpt", folder="halted")

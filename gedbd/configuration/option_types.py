@@ -112,7 +112,7 @@ OPTIONS: dict[Bounds, str] = {
         task.model.val_candidates task.neighbours task.seeds trainer.accumulate_grad_batches trainer.max_epochs
         trainer.num_nodes webhook.max_waiting webhook.suggestions
     """,
-    Bounds(2, whole=True): "graph.rule.max_reports min_reports tags.length",
+    Bounds(2, whole=True): "graph.rule.max_reports min_reports tags.length train_tokens",
     Bounds(3, whole=True): "split.folds",
     Bounds(8, whole=True): "cross.max_tokens",
     Bounds(10, whole=True): "max_learnt",

@@ -318,7 +318,10 @@ class BugReports(RetrievalDataModule):
             _, vectors = self.frozen  # of all reports
         tracker = self.corpus.documents.first_of_tracker
         inputs = SamplerInputs(self.pairs_of("train"), self.observed_group, self.parts == TRAIN, vectors, tracker)
-        return batch_loader(self, self._dataset(), self.batches(inputs, *process_of(self)))
+        max_tokens = self.options.get("train_tokens")  # runs of earlier versions have no such option
+        tokens = self.tokens if max_tokens is None else self.tokens.truncated(max_tokens)
+        batches = self.batches(inputs, *process_of(self))
+        return batch_loader(self, BatchDataset(tokens, self.observed_group), batches)
 
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that the evaluation of some splits encodes.
@@ -343,10 +346,7 @@ class BugReports(RetrievalDataModule):
         runs = split_by_tokens(longest.tolist(), token_budget(device))
         rank, _ = process_of(self)
         batch_indices = [BatchIndices(shares[first:last, rank], NO_PAIRS, NO_LABEL) for first, last in runs]
-        return batch_loader(self, self._dataset(), batch_indices)
-
-    def _dataset(self) -> BatchDataset:
-        return BatchDataset(self.tokens, self.observed_group)
+        return batch_loader(self, BatchDataset(self.tokens, self.observed_group), batch_indices)
 
 
 def _dataset_words(reports: str) -> list[str]:

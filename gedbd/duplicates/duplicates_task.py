@@ -36,7 +36,7 @@ class DuplicatesTask:
     reads: ClassVar[frozenset[str]] = frozenset(
         {"text", "split", "labels", "pairs", "batches", "batch_size", "ranking", "encoder", "backend", "tags"}
         | {"graph", "fusion", "loss", "optimizer", "scheduler", "chunk_tokens", "compile", "matmul_precision"}
-        | {"lock_threshold", "adapter_rank"}
+        | {"lock_threshold", "adapter_rank", "train_tokens"}
         | TRAINING_SECTIONS
     )
 

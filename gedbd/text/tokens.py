@@ -99,6 +99,15 @@ class TokenTable:
         """``(N,)`` number of tokens of each text."""
         return np.diff(self.starts)
 
+    def truncated(self, max_tokens: int) -> "TokenTable":
+        """The same texts with at most ``max_tokens`` tokens, of which the last is the text's, such as [SEP]."""
+        lengths = self.lengths
+        starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, max_tokens))])
+        # Tokens of a text are counted from 0: of 5 tokens, 3 are 0, 1 and 4.
+        number = np.arange(len(self.ids)) - np.repeat(self.starts[:-1], lengths)
+        is_kept = (number < max_tokens - 1) | (number == np.repeat(lengths - 1, lengths))
+        return TokenTable(self.ids[is_kept], starts, self.pad_id)
+
     def batch(self, rows: np.ndarray) -> "tuple[Tensor, Tensor]":
         """Pads texts as ``padded`` does, and returns tensors."""
         import torch

@@ -41,6 +41,9 @@ def check_against_the_tokenizer_alone(texts: list[str], tokenizer: PreTrainedTok
     assert table.lengths.tolist() == [len(expected) for expected in alone]
     assert table.lengths.max() == max_tokens
     assert table.pad_id == tokenizer.pad_token_id
+    shortened = tokenize(texts, tokenizer, max_tokens + 20).truncated(max_tokens)
+    assert shortened.ids.tolist() == table.ids.tolist()
+    assert shortened.starts.tolist() == table.starts.tolist()
 
 
 @pytest.mark.parametrize("max_tokens", [3, 4, 32])
