@@ -75,9 +75,11 @@ def model_card(
     ``max_tokens`` the encoder's, if the run's options leave it to the model.
     """
     cfg = run.config
+    is_tested = (run.folder / "results.csv").is_file()  # unlike a training on all reports
     facts = {key: value for key, value in describe_corpus(corpus).items() if key in FACTS and value is not None}
     split_options = [f"{key}={value}" for key, value in cfg.split.items() if key != "_target_"]
     summary = inspect.cleandoc(get_class(cfg.split._target_).__doc__ or "").partition("\nArgs:")[0]
+    trackers = corpus.reports["tracker"][~corpus.reports["held_out"]] if "tracker" in corpus.reports else ()
     text = cfg.text
     if text.get("captions") is not None:  # only the file name of the path, since the card may be published
         text = OmegaConf.merge(text, {"captions": Path(text.captions).name})
@@ -87,16 +89,17 @@ def model_card(
         "encoder": cfg.encoder,
         "prefix": cfg.encoder.get("prefix"),
         "base_model": base_model(cfg.encoder),
-        "corpus": run.corpus,
+        "corpus": ", ".join(dict.fromkeys(trackers)) or run.corpus,
         "facts": facts,
         "split": " ".join(summary.split()),
         "split_options": ", ".join(split_options),
         "known": cfg.labels.fraction,
         "text": OmegaConf.to_yaml(text).strip(),
         "example": example,
-        "with_graph": run.method != TEXT,
+        "across": len(trackers) > 0,
+        "with_graph": is_tested and run.method != TEXT,
         "window_days": cfg.ranking.window_days,
-        "warning": leak_warning(run.leak),
+        "warning": leak_warning(run.leak) if is_tested else None,
         "precision": cfg.trainer.precision,
         "seed": cfg.seed,
         "trained_with": read_object(run.folder / "versions.json", "packages")["packages"],
@@ -106,7 +109,9 @@ def model_card(
     # The run's numbers are those of the best checkpoint.
     eval_results = _eval_results(run) if checkpoint == "best" else None
     front = _front_matter(form, base_model(cfg.encoder), license, str(repository or run.corpus), eval_results)
-    return render_markdown("model_card.md.j2", front=front, **about, **_result_tables(run))
+    return render_markdown(
+        "model_card.md.j2", front=front, **about, **(_result_tables(run) if is_tested else {"pairs": None})
+    )
 
 
 def render_markdown(template: str, **values: Any) -> str:

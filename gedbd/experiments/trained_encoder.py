@@ -95,7 +95,7 @@ def export_run(
             differ.
     """
     saved, weights = find_run(folder, checkpoint)
-    if not (folder / "results.csv").is_file():
+    if not (folder / "results.csv").is_file() and checkpoint != "refit":  # that one is written when it is finished
         raise ValueError(f"run={folder} is unfinished: resume it with ckpt_path={folder}/checkpoints/last.ckpt")
     corpus = read_corpus(saved.dataset)
     check_corpus(folder, corpus)

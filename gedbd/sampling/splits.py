@@ -162,14 +162,11 @@ class PairSplit(LaterPart):
 
 @dataclass(frozen=True)
 class HeldOutSplit(LaterPart):
-    """Trains on some trackers; of each held-out tracker, the first reports validate and the others test.
+    """Trains on some trackers; of each held-out tracker, the first reports validate and the others test."""
 
-    Without held-out trackers, all reports are training ones. Reports left out by ``max_val`` are ``OUTSIDE``; tests
-    rank them as earlier reports.
-    """
-
-    val_share: float = 0.8  # fraction of the reports of each held-out tracker
-    max_val: int | None = None  # maximum number of these reports; None for all
+    val_share: float = 0.8  # fraction of the reports of each held-out tracker that validates
+    # maximum number of these reports; None for all. Test queries are ranked against the others, which are ``OUTSIDE``
+    max_val: int | None = None
 
     def of_documents(self, documents: Documents, groups: Groups | None = None) -> np.ndarray:
         """Assigns splits by the column ``held_out``; raises ValueError if there is none."""
