@@ -11,11 +11,12 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
+from gedbd.corpora.tracker_samples import sample_of
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.files import CONF_DIR
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists, fit_boosted_trees
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES
-from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, sample_of
+from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
 from gedbd.retrieval.report_ranking.report_training import Replayed, ReportHistory
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.triage.backtesting.history_replay import unknown_reasons

@@ -53,6 +53,8 @@ def take_model_options(cfg: DictConfig, words: Sequence[str]) -> list[str]:
             preset = next(file for _, file in presets() if file.get("packaged_model") == options.packaged_model)
             # What differs from the preset, an experiment has set.
             stated = {name: value for name, value in stated.items() if options.get(name) == preset.get(name)}
+            if options.get("adapter") is not None and f"{section}.adapter" not in typed:
+                stated["adapter"] = None  # it belongs to the model of the preset
             for name, value in stated.items():
                 OmegaConf.update(cfg, f"{section}.{name}", value, force_add=True)
             taken = [encoder_option(name, value, section) for name, value in stated.items() if value is not None]

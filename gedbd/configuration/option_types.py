@@ -44,7 +44,9 @@ PATHS = (
     "verdicts",
 )
 # Further options that name a file or a folder, by their last name.
-PATH_NAMES = ("cache_dir", "data_dir", "dir", "image_dir", "links", "locate_run", "model", "path", "paths", "repo")
+PATH_NAMES = (
+    *("adapter", "cache_dir", "data_dir", "dir", "image_dir", "links", "locate_run", "model", "path", "paths", "repo"),
+)
 # Arguments of Lightning's Trainer that gedbd sets itself or does not support.
 REFUSED = {
     "callbacks": "choose callbacks=[early_stopping,lr_monitor], or add +callbacks.NAME={_target_: package.Class}",

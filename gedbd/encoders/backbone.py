@@ -128,11 +128,8 @@ def _check_names(source: str, backbone: PreTrainedModel, missing: list[str], une
             )
 
 
-def merge_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any], folder: str, local: bool) -> None:
-    """Adds a LoRA adapter to the weights: W + B A s.
-
-    Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2022). The scale s is alpha / r, or
-    alpha / sqrt(r) with ``use_rslora`` (Kalajdzievski, 2023), for A ``(r, in)`` and B ``(out, r)``.
+def read_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any], folder: str, local: bool) -> None:
+    """Adds the adapter of a model to the weights of its base, see ``merge_adapter``.
 
     Args:
         backbone: The base of the adapter; changed in place.
@@ -148,6 +145,25 @@ def merge_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any
         if (settings.get(name) or value) != value:
             raise RefusedModelError(f"{model} is a PEFT adapter with {name}={settings[name]}: {MERGE}")
     tensors = read_tensors(model, f"{folder}adapter_model", local)
+    merge_adapter(backbone, tensors, model, settings)
+    log.warning("%s: the adapter is added to its base, %s", model, settings.get("base_model_name_or_path"))
+
+
+def merge_adapter(backbone: PreTrainedModel, tensors: dict[str, Tensor], model: str, settings: dict[str, Any]) -> None:
+    """Adds a LoRA adapter to the weights: W + B A s.
+
+    Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2022). The scale s is alpha / r, or
+    alpha / sqrt(r) with ``use_rslora`` (Kalajdzievski, 2023), for A ``(r, in)`` and B ``(out, r)``.
+
+    Args:
+        backbone: The base, changed in place.
+        tensors: The weights of the adapter, with PEFT's names.
+        model: Their source, for messages.
+        settings: The content of ``adapter_config.json``.
+
+    Raises:
+        RefusedModelError: If a weight of the adapter does not fit the base.
+    """
     state = {name: value for name, value in tensors.items() if ".pooler." not in name}
     modules = dict(backbone.named_modules())
     prefix = f"{backbone.base_model_prefix}."
@@ -168,7 +184,6 @@ def merge_adapter(backbone: PreTrainedModel, model: str, settings: dict[str, Any
         raise RefusedModelError(
             f"{model} is a PEFT adapter with {next(iter(state))}, which gedbd does not add: {MERGE}"
         )
-    log.warning("%s: the adapter is added to its base, %s", model, settings.get("base_model_name_or_path"))
 
 
 def read_tensors(model: str, file: str, local: bool) -> dict[str, Tensor]:

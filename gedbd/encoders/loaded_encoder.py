@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from gedbd.encoders.backend import Backend, PreparedBackend, Torch, encode_batches, encode_texts
 from gedbd.encoders.caches import cached_tokens
 from gedbd.encoders.encoder_weights import encoder_state, fingerprint, load_state, source_name
+from gedbd.encoders.model_files import packaged_weights
 from gedbd.encoders.model_options import encoder_option
 from gedbd.encoders.text_encoder import TextEncoder
 from gedbd.io.files import cache_folder
@@ -189,6 +190,9 @@ def load_encoder(
     prefix: str | None = None,
     truncate_dim: int | None = None,
     matryoshka_dims: Sequence[int] = (),
+    adapter: str | None = None,
+    adapter_sha256: str | None = None,
+    without: str | None = None,
 ) -> LoadedEncoder:
     """Loads pretrained weights from the hub, a folder or an installed package.
 
@@ -210,10 +214,14 @@ def load_encoder(
         prefix: See ``LoadedEncoder``.
         truncate_dim: See ``TextEncoder``.
         matryoshka_dims: Sizes that the model was trained to be truncated to.
+        adapter: A file that lists adapters, one of which is added to the weights, see ``AdapterList``; None for none.
+        adapter_sha256: Expected hash of that file.
+        without: The tracker that the adapter was not trained on; None for the adapter that was trained on all.
 
     Raises:
         ValueError: If the weights are missing or unexpected, or the model contradicts an option.
     """
+    from gedbd.encoders.adapter_list import AdapterList
     from gedbd.encoders.pretrained import load_pretrained
 
     check_prefix(prefix)
@@ -225,7 +233,13 @@ def load_encoder(
         )
     # The package of a preset contains one model only.
     chosen_package = package if packaged_model in {None, model} else None
-    backbone, tokenizer, length, projection = load_pretrained(name, model, max_tokens, chosen_package, sha256)
+    packaged = packaged_weights(chosen_package, sha256)
+    backbone, tokenizer, length, projection = load_pretrained(name, packaged or model, max_tokens)
+    if adapter is not None:
+        listed = AdapterList.read(adapter, adapter_sha256)
+        listed.add_to(backbone, without, model, sha256 if packaged else None)
+    elif without is not None:
+        raise ValueError(f"encoder.without={without} chooses an adapter, and encoder={name} has none: leave it out")
     text_encoder = TextEncoder(backbone, pooling, dim, truncate_dim)
     encoder = LoadedEncoder(text_encoder, tokenizer, length, backend, cache_dir, prefix)
     if projection is not None:

@@ -19,8 +19,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from gedbd.encoders.backbone import max_positions, merge_adapter, read_backbone, read_tensors, read_tokenizer
-from gedbd.encoders.model_files import RefusedModelError, find_file, local_first, packaged_weights, problem_of
+from gedbd.encoders.backbone import max_positions, read_adapter, read_backbone, read_tensors, read_tokenizer
+from gedbd.encoders.model_files import RefusedModelError, find_file, local_first, problem_of
 from gedbd.encoders.model_options import (
     ELSEWHERE,
     find_modules,
@@ -102,17 +102,14 @@ class Pretrained(NamedTuple):
     projection: tuple[Tensor, Tensor] | None
 
 
-def load_pretrained(
-    name: str, model: str, max_tokens: int | None, package: str | None, sha256: str | None
-) -> Pretrained:
-    """Loads a model; its ``max_tokens`` are those given, or the model's own.
+def load_pretrained(name: str, source: str, max_tokens: int | None) -> Pretrained:
+    """Loads a model from a folder or the hub; its ``max_tokens`` are those given, or the model's own.
 
     For the arguments see ``load_encoder``.
 
     Raises:
         ValueError: If the weights are missing or unexpected, or the model has fewer than ``max_tokens`` positions.
     """
-    source = packaged_weights(package, sha256) or model
     loaded = local_first("encoder", name, source, lambda local: _read(source, local))
     backbone, tokenizer, own_length, projection = loaded
     largest = max(tokenizer.get_vocab().values(), default=0)
@@ -154,7 +151,7 @@ def _read(source: str, local: bool) -> Pretrained:
         raise RefusedModelError(f"{source} sets do_lower_case, which its tokenizer does not do: {ELSEWHERE}")
     backbone = read_backbone(weights.source, local or weights.adapter is not None, weights.folder)
     if weights.adapter is not None:
-        merge_adapter(backbone, source, weights.adapter, modules.transformer, local)
+        read_adapter(backbone, source, weights.adapter, modules.transformer, local)
     max_tokens = stated_options(source, local).get("max_tokens", tokenizer.model_max_length)
     projection = None if modules.dense is None else _read_projection(source, modules.dense, local)
     return Pretrained(backbone, tokenizer, max_tokens, projection)

@@ -5,10 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from gedbd.configuration.allowed_targets import loaded_models
 from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.corpus_cache import cached_corpus
 from gedbd.io.console import print_detail
@@ -53,6 +55,19 @@ def print_fields(console: Console, corpus: Corpus) -> None:
     """Prints how the fields of the reports were read, if the reader says so, unless ``-q`` is given."""
     if corpus.documents.fields:
         print_detail(console, f"{corpus.name}: {corpus.documents.fields_line}")
+
+
+def training_notices(section: DictConfig, reports: pd.DataFrame) -> tuple[str, ...]:
+    """Lines for the user about the encoders in a section that were trained on the tracker of these reports."""
+    plain = {"section": OmegaConf.to_container(section, resolve=True)}
+    encoders = [OmegaConf.select(OmegaConf.create(plain), key.rpartition(".")[0]) for key, _ in loaded_models(plain)]
+    lines = []
+    for encoder in encoders:
+        if encoder.get("adapter") is not None:
+            from gedbd.encoders.adapter_list import AdapterList  # it imports torch
+
+            lines.append(AdapterList.read(encoder.adapter).notice(reports, encoder.get("without")))
+    return tuple(filter(None, dict.fromkeys(lines)))
 
 
 def read_changes(dataset: DictConfig) -> ChangeCorpus:

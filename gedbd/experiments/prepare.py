@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gedbd.corpora.corpus import PARTS, TRAIN, VAL, Corpus
 from gedbd.corpora.templates import Text
-from gedbd.experiments.corpus_reading import print_fields, read_corpus
+from gedbd.experiments.corpus_reading import print_fields, read_corpus, training_notices
 from gedbd.io.console import print_line, stage
 from gedbd.retrieval.ranking_tasks import RankingTask, TaskFinder
 from gedbd.retrieval.scorers.scorer_contract import ScorerInputs
@@ -86,7 +86,10 @@ def prepare_corpus(cfg: DictConfig, corpus: Corpus) -> PreparedData:
     finders = {str(name): instantiate(finder) for name, finder in cfg.ranking.protocols.items()}
     ranked = ["val", "test"] if cfg.ranking.parts == AUTO else cfg.ranking.parts
     queries, ranking_warnings = ranking_queries(corpus, parts, ranked, finders, tuple(cfg.ranking.top_k))
-    warnings = (*corpus.warnings, *pair_warnings, *ranking_warnings)
+    # A baseline may read no vectors.
+    encoding = cfg.baselines.get(cfg.name) if "baselines" in cfg else cfg.get("encoder")
+    notices = training_notices(encoding, corpus.reports) if encoding is not None else ()
+    warnings = (*corpus.warnings, *pair_warnings, *ranking_warnings, *notices)
     return PreparedData(corpus, parts, observed, pairs, queries, warnings)
 
 

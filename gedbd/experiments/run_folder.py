@@ -53,8 +53,8 @@ TRAINING_ONLY = ("callbacks", "logger")
 NOT_ENCODING = (*TRAINING_ONLY, "loss")
 NEEDED = ("dataset", "encoder", "split", "text")
 PATHS = (
-    *("cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback", "image_dir"),
-    *("held_out", "links", "path", "paths", "report_encoder", "run", "val_checkpoint"),
+    *("adapter", "cache_dir", "captions", "change_encoder", "checkpoint", "ckpt_path", "data_dir", "feedback"),
+    *("held_out", "image_dir", "links", "path", "paths", "report_encoder", "run", "val_checkpoint"),
 )
 PACKAGES = ("gedbd", "torch", "pytorch-lightning", "torch-geometric", "transformers", "numpy", "pandas")
 

@@ -204,13 +204,13 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def locate(path: str) -> Path:
+def locate(path: str, option: str = "dataset.path") -> Path:
     """Resolves ``bugs.csv`` or ``pkg://gedbd.corpora/demo.csv`` to an existing file, else raises ValueError."""
     package, _, inside = path.removeprefix(IN_PACKAGE).partition("/")
     file = Path(str(resources.files(package) / inside)) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     check_regular(file)
     if not file.exists():
-        raise ValueError(f"{file}: no such file; set dataset.path= to an existing one")
+        raise ValueError(f"{file}: no such file; set {option}= to an existing one")
     return file
 
 

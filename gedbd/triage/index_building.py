@@ -22,7 +22,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.templates import Text
 from gedbd.corpora.urls import report_urls
 from gedbd.encoders.given_encoder import GivenEncoder
-from gedbd.experiments.corpus_reading import print_fields, read_corpus
+from gedbd.experiments.corpus_reading import print_fields, read_corpus, training_notices
 from gedbd.experiments.run_folder import CONFIG, MATCHING, read_saved
 from gedbd.io.console import print_line, silence_library_logs, stage
 from gedbd.io.locks import sole_process
@@ -302,7 +302,7 @@ def update_index(cfg: DictConfig, console: Console, find_later: FindLater | None
     backend = cfg.get("backend") or tested.backend
     corpus = read_corpus(dataset)
     print_fields(console, corpus)
-    for warning in corpus.warnings:
+    for warning in (*corpus.warnings, *training_notices(tested.encoder, corpus.reports)):
         print_line(console, f"{corpus.name}: {warning}")
     print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto on every machine.

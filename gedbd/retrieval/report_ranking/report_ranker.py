@@ -1,7 +1,6 @@
 """Ranks the candidates of a query by their features."""
 
 from collections.abc import Mapping
-from hashlib import blake2b
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gedbd.corpora.tracker_samples import count_shared
 from gedbd.retrieval.feature_ranker import FeatureRanker, RankingModel, ranker_text, read_ranker
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES, RELATIVE, relative
 
-SIZE = 64
 SEEN = "the default ranker was trained on this tracker and knows its duplicates"
 MIN_SHARE = 0.5  # of a sample that the reports of the same tracker contain
 DEFAULT = "default_ranker.json"
@@ -45,9 +44,10 @@ class ReportRanker:
 
     def has_seen(self, reports: pd.DataFrame) -> bool:
         """Whether the ranker, or its base, was trained on these reports or an earlier state of their tracker."""
-        present = _hashes(reports) if self.trained_on else set()
-        shared = [len(present.intersection(sample)) >= MIN_SHARE * len(sample) for sample in self.trained_on if sample]
-        return any(shared) or (self.base is not None and self.base.has_seen(reports))
+        samples = [sample for sample in self.trained_on if sample]
+        counts = zip(count_shared(reports, samples), samples, strict=True)
+        shared = any(count >= MIN_SHARE * len(sample) for count, sample in counts)
+        return shared or (self.base is not None and self.base.has_seen(reports))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Scores of candidates, ``(C, F) -> (C,)``; higher is better."""
@@ -138,17 +138,3 @@ def read_base(base: str | None) -> ReportRanker | None:
         return ReportRanker.from_text(Path(base).read_text(encoding="utf-8", errors="replace"))
     except ValueError as error:
         raise ValueError(f"base={base}: {error}") from error
-
-
-def sample_of(reports: pd.DataFrame) -> tuple[int, ...]:
-    """The ``SIZE`` lowest hashes of id and title: a sample that identifies the tracker but reveals no text.
-
-    As which hashes are lowest does not depend on the order or on the other reports, two states of one tracker share
-    most of their samples (MinHash: Broder, 1997).
-    """
-    return tuple(sorted(_hashes(reports))[:SIZE])
-
-
-def _hashes(reports: pd.DataFrame) -> set[int]:
-    texts = (f"{name}\n{title}" for name, title in zip(reports["id"], reports["title"], strict=True))
-    return {int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=6).digest()) for text in texts}

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gedbd.corpora.tracker_samples import sample_of
 from gedbd.retrieval.feature_ranker import WeightedFeatures
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES
-from gedbd.retrieval.report_ranking.report_ranker import BASE_FEATURES, ReportRanker, read_base, sample_of, with_base
+from gedbd.retrieval.report_ranking.report_ranker import BASE_FEATURES, ReportRanker, read_base, with_base
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, fit_ranker
 
 
