@@ -1,7 +1,8 @@
 """Options that an encoder takes from the files of its model, where nobody has set them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -9,14 +10,26 @@ from gedbd.configuration.allowed_targets import loaded_models
 from gedbd.configuration.command_words import option_of, path_value
 from gedbd.encoders.model_files import presets
 from gedbd.encoders.model_options import encoder_option, model_options
+from gedbd.io.files import CONF_DIR
 
 SIZES = ("dim", "max_tokens")  # presets choose them for speed
+DEFAULT_ENCODER = "minilm"  # of search, backtests and baselines
+OF_ADAPTERS = ("name", "adapter", "adapter_sha256", "without")  # options in which the default may differ from its base
 
 
 def encoder_word(encoder: str | Path) -> str:
     """The option of a file in ``conf/encoder``, or of a model: a folder, or a name on the hub."""
     is_model = "/" in str(encoder) or Path(encoder).is_dir()
     return f"encoder.model={path_value(encoder)}" if is_model else f"encoder={encoder}"
+
+
+def is_base_of_default(encoder: Mapping[str, Any]) -> bool:
+    """Whether an encoder's options are those of the default encoder, except that it lacks the default's adapter."""
+    default: Any = OmegaConf.load(f"{CONF_DIR}/encoder/{DEFAULT_ENCODER}.yaml")
+    if default.get("adapter") is None or encoder.get("adapter") is not None:
+        return False
+    names = {*default.keys(), *encoder.keys()}.difference(OF_ADAPTERS)
+    return all(encoder.get(name) == default.get(name) for name in names)
 
 
 def take_model_options(cfg: DictConfig, words: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from gedbd.configuration.encoder_options import DEFAULT_ENCODER, is_base_of_default
 from gedbd.configuration.options import encoding_precision
 from gedbd.corpora.bug_report import Report, as_table, report_from_row
 from gedbd.corpora.corpus import Corpus
@@ -35,6 +36,7 @@ from gedbd.triage.storage.index_store import IndexStore
 from gedbd.triage.storage.postgres_store import PostgresStore
 from gedbd.triage.storage.report_store import ReportStore, Version
 from gedbd.triage.storage.stored_model import (
+    OLDER_ENCODER,
     EncodeReports,
     check_model,
     encoder_folder,
@@ -206,6 +208,10 @@ def store_corpus(
                 documents = dataclasses.replace(corpus.documents, table=reports)
                 corpus = dataclasses.replace(corpus, documents=documents, url_template=template)
         settings = index_model.settings.copy()
+        if not replace and not index_model.matching.targets:
+            settings.encoder = _kept_encoder(store, settings.encoder)
+        for notice in training_notices(settings.encoder, corpus.reports):
+            log.warning("%s: %s", corpus.name, notice)
         # A reference instead of a folder, so that the index can be opened on another machine.
         if "cache_dir" in settings.backend:
             settings.backend.cache_dir = "${cache_dir}"
@@ -220,6 +226,24 @@ def store_corpus(
         if given is None:  # converts the encoder for searches
             query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
     return changes
+
+
+def _kept_encoder(store: ReportStore, encoder: DictConfig) -> Any:
+    """The encoder for an update by the default ``encoder``: that of the index if it was made with the former default.
+
+    Otherwise a new version of gedbd would encode all reports again.
+    """
+    if store.is_empty or store.weights() or encoder.name != DEFAULT_ENCODER:
+        return encoder
+    try:
+        stored = json.loads(store.about()["settings"])["encoder"]
+        is_former = is_base_of_default(stored)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):  # damaged: it is written again
+        return encoder
+    if not is_former:
+        return encoder
+    log.warning(OLDER_ENCODER, store.path, stored["name"], DEFAULT_ENCODER)
+    return stored
 
 
 def _build_model(
@@ -302,7 +326,7 @@ def update_index(cfg: DictConfig, console: Console, find_later: FindLater | None
     backend = cfg.get("backend") or tested.backend
     corpus = read_corpus(dataset)
     print_fields(console, corpus)
-    for warning in (*corpus.warnings, *training_notices(tested.encoder, corpus.reports)):
+    for warning in corpus.warnings:
         print_line(console, f"{corpus.name}: {warning}")
     print_line(console, matching.target.statement)
     # Resolved, so that the index keeps the precision of backend=auto on every machine.

@@ -1,17 +1,21 @@
 """Adapters of several trackers that a file lists: the chosen one is added to its base, and its trackers are known."""
 
 import json
+from contextlib import closing
 
 import pandas as pd
 import pytest
 import torch
 from adapter_files import write_adapters
+from omegaconf import OmegaConf
 from small_models import save_small_model, small_model
 
 from gedbd.encoders.adapter_list import AdapterList
 from gedbd.encoders.adapters import add_adapters
 from gedbd.encoders.loaded_encoder import load_encoder
 from gedbd.io.checksums import checksum
+from gedbd.triage.storage.index_folder import FILE
+from gedbd.triage.storage.index_store import IndexStore
 
 pytestmark = pytest.mark.integration
 
@@ -93,15 +97,42 @@ def test_a_part_of_a_tracker_is_recognised_and_another_tracker_is_not(made):
     assert adapters.notice(reports("ant", 300, 600), None) is None
 
 
-def test_a_command_says_so_only_if_it_reads_vectors(made, tmp_path, run_command):
+@pytest.fixture
+def options(made, tmp_path):
+    """The options of a small export of ``ant``, and of the base."""
     rows = reports("ant", 0, 60).rename(columns={"id": "Issue_id", "title": "Title"})
     rows["Description"] = "It crashes."
     rows["Created_time"] = pd.date_range("2024-01-01", periods=60).astype(str)
     rows["Duplicated_issue"] = [str(number - 1) if number % 2 else "" for number in range(60)]
     rows.to_csv(tmp_path / "bugs.csv", index=False)
-    options = ["dataset.path=bugs.csv", f"encoder.model={made[0]}", f"+encoder.adapter={made[1]}", "hydra.run.dir=run"]
+    return ["dataset.path=bugs.csv", f"encoder.model={made[0]}"]
+
+
+def test_a_command_says_so_only_if_it_reads_vectors(made, options, run_command):
+    options += [f"+encoder.adapter={made[1]}", "hydra.run.dir=run"]
     line = ": the encoder was trained on the duplicates of this tracker, ant"
     assert line not in run_command("baseline", "name=bm25", *options)
     assert run_command("baseline", "name=frozen", *options).count(line) == 1
     assert line not in run_command("baseline", "name=frozen", "+encoder.without=ant", *options)
-    assert run_command("index", "out=index", *options[:-1]).count(line) == 1
+
+
+def test_an_index_of_the_former_default_keeps_its_encoder(made, options, tmp_path, run_command, monkeypatch, caplog):
+    adapter = f"+encoder.adapter={made[1]}"
+    run_command("index", "out=index", *options)
+    with closing(IndexStore(tmp_path / "index" / FILE)) as store:
+        encoder = json.loads(store.about()["settings"])["encoder"]
+    (tmp_path / "encoder").mkdir()
+    OmegaConf.save(encoder | {"adapter": str(made[1])}, tmp_path / "encoder" / "minilm.yaml")
+    monkeypatch.setattr("gedbd.configuration.encoder_options.CONF_DIR", str(tmp_path))
+    line = "its encoder is minilm, the former default; gedbd index with replace=true encodes its reports again"
+    seen = "the encoder was trained on the duplicates of this tracker, ant"
+    assert "0 added, 0 updated, 60 unchanged" in run_command("index", "out=index", *options, adapter)
+    assert seen not in caplog.text
+    assert caplog.text.count(line) == 1
+    run_command("search", "index=index", "ant")
+    assert caplog.text.count(line) == 2
+    assert "60 added" in run_command("index", "out=index", *options, adapter, "replace=true")
+    assert seen in caplog.text
+    run_command("search", "index=index", "ant")
+    assert "60 unchanged" in run_command("index", "out=index", *options, adapter)
+    assert caplog.text.count(line) == 2

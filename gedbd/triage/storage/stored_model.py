@@ -18,6 +18,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from gedbd.configuration.allowed_targets import read_settings
+from gedbd.configuration.encoder_options import DEFAULT_ENCODER, is_base_of_default
 from gedbd.corpora.bug_report import Report, as_table
 from gedbd.corpora.templates import FieldTemplate, Text
 from gedbd.encoders.given_encoder import GivenEncoder, is_given
@@ -40,6 +41,10 @@ CONVERTED_PRECISIONS = ("float32", "bfloat16")
 OLDER_TERMS = (
     "%s: its words were found by an earlier version of gedbd: run gedbd index again, or reports that are not in English"
     " are found less well"
+)
+OLDER_ENCODER = (
+    "%s: its encoder is %s, the former default; gedbd index with replace=true encodes its reports again with %s, which"
+    " was trained on duplicate bug reports"
 )
 MAX_BATCH = 16
 BATCH_SIZE = 64
@@ -195,6 +200,8 @@ def load_model(
         log.warning(OLDER_TERMS, source)
     matching = TriageModel.from_json(about["matching"], source)
     settings = read_settings(about["settings"], source, cache_dir)
+    if not weights and is_base_of_default(settings.encoder):
+        log.warning(OLDER_ENCODER, source, settings.encoder.name, DEFAULT_ENCODER)
     if backend is not None:
         _check_backend(settings.backend, backend)
         settings.backend = backend
