@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -42,6 +42,9 @@ EARLIER_WORDS = ProtocolWords(
     " count duplicate groups. {reachable} of the queries have a duplicate that can be found.",
     "groups",
     "an earlier duplicate",
+)
+WITHIN_TRACKER_WORDS = replace(
+    EARLIER_WORDS, text=EARLIER_WORDS.text.replace("before it;", "before it in its tracker;")
 )
 TEST_POOL_WORDS = ProtocolWords(
     "Ranking in the test pool",
@@ -154,7 +157,9 @@ class EarlierReports(RankingTask):
         queries = np.flatnonzero(wanted & has_earlier)
         if window_days is None:
             start = corpus.documents.first_of_tracker[queries]
-            return cls(queries, start, corpus.group, top_k, first=int(start.min(initial=queries.max(initial=0))))
+            first = int(start.min(initial=queries.max(initial=0)))
+            words = WITHIN_TRACKER_WORDS if "tracker" in corpus.reports else EARLIER_WORDS
+            return cls(queries, start, corpus.group, top_k, words=words, first=first)
         created_at = corpus.reports["created_at"]
         if created_at.isna().any():
             raise ValueError(f"ranking.window_days={window_days} needs creation dates, and {corpus.name} has none")
@@ -172,7 +177,7 @@ class EarlierReports(RankingTask):
     @property
     def against(self) -> str:
         """What queries are ranked against, in words."""
-        return "all earlier reports"
+        return f"all earlier reports{'' if self.words is EARLIER_WORDS else ' of their tracker'}"
 
     @property
     def needed(self) -> np.ndarray:

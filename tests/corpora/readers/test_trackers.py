@@ -64,6 +64,8 @@ def test_held_out_trackers_validate_and_test_and_are_ranked_and_paired_alone(exp
     assert prepared.parts.tolist() == [0] * 5 + [1] * 8 + [2] * 2
     queries = prepared.queries["val"]["earlier"]
     assert queries.queries.tolist() == [6, 9, 12]
+    assert queries.against == "all earlier reports of their tracker"
+    assert "created before it in its tracker; ranks" in queries.words.text
     assert queries.needed.tolist() == list(range(5, 13))
     assert [queries.candidates(k).tolist() for k in range(3)] == [[5], [5, 6, 7, 8], [*range(5, 12)]]
     assert [queries.relevant(k).tolist() for k in range(3)] == [[5], [8], [5, 6]]
