@@ -18,6 +18,7 @@ from hydra.utils import instantiate
 from local_server import running
 from refusals import mistakes
 from run_commands import commands_in
+from small_models import save_small_model
 
 from gedbd.corpora.corpus import TEST
 from gedbd.encoders import export_formats
@@ -104,6 +105,25 @@ def test_sentence_transformers_reads_the_text_branch_without_gedbd(home, graph_r
     card = (shared / "README.md").read_text()
     assert "| reports | 200 |" in card
     assert not any(line in card for text in texts for line in text.splitlines() if len(line) > 12)
+
+
+def test_the_adapters_of_a_run_give_its_vectors_as_a_model(home):
+    folder, command = home
+    base = save_small_model(folder / "base", "bert")
+    options = ("encoder.model=base", "graph=none", "adapter_rank=2", "optimizer.lr=0.1")
+    command("train", *TRAIN[:2], "trainer=smoke", *options, "hydra.run.dir=adapted")
+    command("export", "run=adapted", "to=adapter", "out=adapter")
+    config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
+    assert (config["r"], config["base_model_name_or_path"]) == (2, str(base))
+    assert "low-rank adapters" in (folder / "adapter" / "README.md").read_text()
+    vectors = {}
+    for model in ("base", "adapter"):
+        command("encode", *TRAIN[:2], f"encoder.model={model}", f"out={model}.npz")
+        vectors[model] = np.load(folder / f"{model}.npz")["vectors"]
+    _, _, expected = own_vectors(folder / "adapted")
+    np.testing.assert_allclose(vectors["adapter"], expected, atol=1e-3)
+    similarities = (vectors["base"] @ vectors["base"].T, expected @ expected.T)
+    assert np.abs(np.subtract(*similarities)).max() > 0.01
 
 
 @pytest.mark.slow  # exports a model; tests/encoders/test_export_formats.py is quick

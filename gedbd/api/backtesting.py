@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from gedbd.api.calls import Options, long_call, option_words, own_random_numbers, plain_errors
 from gedbd.api.corpora import dataset_options
 from gedbd.api.encoder import AnyEncoder, Encoder, as_encoder
+from gedbd.configuration.encoder_options import DEFAULT_ENCODER
 from gedbd.configuration.options import compose_options
 from gedbd.corpora.corpus import Corpus
 
@@ -137,7 +138,7 @@ def backtest(
         from gedbd.triage.backtesting.judgements import with_accepted
 
         cfg = compose_options("backtest", [*words, f"seed={seed}", *option_words(options)])
-        encoder = as_encoder(encoder or "minilm")
+        encoder = as_encoder(encoder or DEFAULT_ENCODER)
         weights = None
         if encoder._run is not None:
             cfg.run = str(encoder._run)

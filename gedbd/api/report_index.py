@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gedbd.api.calls import default_cache_dir, long_call, plain_errors
 from gedbd.api.encoder import AnyEncoder, as_encoder
+from gedbd.configuration.encoder_options import DEFAULT_ENCODER
 from gedbd.corpora.bug_report import Filters, Match, Report, report_from_json
 from gedbd.corpora.corpus import Corpus
 from gedbd.encoders.given_encoder import is_given
@@ -237,7 +238,7 @@ def index_model(encoder: AnyEncoder | None, backtest: "BacktestResult | str | Pa
     from gedbd.triage.triage_model import default_model
 
     if backtest is None:
-        encoder = as_encoder(encoder or "minilm")
+        encoder = as_encoder(encoder or DEFAULT_ENCODER)
         cfg = OmegaConf.create()
         encoder._put_into(cfg)
         return IndexModel(_sections(cfg), default_model(), encoder._weights, cfg.cache_dir, encoder._given)
