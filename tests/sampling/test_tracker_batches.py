@@ -7,6 +7,7 @@ from gedbd.sampling.tracker_batches import TrackerBatches
 
 SIZES = [(2,) * 9 + (4,) + (1,) * 30, (3,) * 4 + (1,) * 10, (2,) * 3 + (1,) * 5]  # of the groups of three trackers
 SETTINGS = {"batch_size": 9, "seed": 0, "batches_per_epoch": 12, "per_group": 2, "hard_negatives": 1, "neighbours": 6}
+SETTINGS |= {"singletons": 0.0, "negatives_per_positive": 1.0, "hard": 0.0, "skip_nearest": 0, "power": 0.5}
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_a_batch_is_groups_of_one_tracker_with_near_reports_of_other_groups(inpu
     cosine = inputs.vectors @ inputs.vectors.T
     trackers = []
     for skipped in (0, 2):
-        for step in epoch_of(TrackerBatches(**SETTINGS, skip_nearest=skipped)(inputs)):
+        for step in epoch_of(TrackerBatches(**SETTINGS | {"skip_nearest": skipped})(inputs)):
             group, tracker = inputs.observed_group[step.rows], inputs.first_of_tracker[step.rows]
             assert len(set(tracker)) == 1
             assert inputs.training[step.rows].all()
@@ -72,7 +73,7 @@ def test_the_seed_the_epoch_and_the_process_determine_batches_and_the_power_thei
     assert [step.rows.tolist() for pair in zip(*halves, strict=True) for step in pair] == whole
     assert whole != [step.rows.tolist() for step in epoch_of(settings(inputs), 4)]
     for power, share in ((0, 0.5), (1, 10 / 14), (0.5, 10**0.5 / (10**0.5 + 2))):
-        many = TrackerBatches(**SETTINGS | {"batches_per_epoch": 3000}, power=power)(inputs)
+        many = TrackerBatches(**SETTINGS | {"batches_per_epoch": 3000, "power": power})(inputs)
         assert np.mean(many._trackers(0) == 0) == pytest.approx(share, abs=0.03)
 
 
