@@ -14,9 +14,9 @@ from gedbd.retrieval.report_ranking.vector_table import RoughScores, Shortlist
 MAX_GROUPS = 300
 # How many reports each kind of retrieval finds.
 DEPTHS = {"dense": 1000, "text": 500, "title": 300, "identifiers": 100, "recent": 1000}
-# Weights of the sum that orders candidates: cosine, BM25 as a share of the score of a copy of the query, equal
-# fields, and -log(1 + days).
+# Weights of the sum that orders candidates: cosine, BM25 by that of a copy of the query, equal fields, -log(1 + days).
 WEIGHTS = {"dense": 10.0, "text": 4.0, "title": 3.0, "component": 0.7, "product": 0.3, "recency": 0.35}
+CHOOSING_RECENCY = 0.7  # in the sum that chooses candidates: far down, cosines and words tell less, and dates more
 WORDS = ("text", "title", "identifiers")  # kinds of terms
 SUMMED_WORDS = ("text", "title")
 THREADS = ThreadPoolExecutor(32, thread_name_prefix="nearest")  # one for each search at a time
@@ -212,8 +212,8 @@ class FirstStage(NamedTuple):
 def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_groups: int = MAX_GROUPS) -> FirstStage:
     """Finds the groups with the most similar vectors, the most shared words, and the latest of the same component.
 
-    All results are ordered by a sum with the fixed ``WEIGHTS``, each group by its best report.
-    ``allowed (n,)`` bool limits the candidates; None for all.
+    Those with the highest sums are chosen, where dates weigh more than in the sum that orders them; a group has the
+    sums of its best reports. ``allowed (n,)`` bool limits the candidates; None for all.
     """
     # In another thread, which waits for the vector while this one compares words.
     nearest = THREADS.submit(scores.highest, "dense", allowed) if scores.is_waiting else None
@@ -225,43 +225,42 @@ def find_candidates(scores: QueryScores, allowed: np.ndarray | None = None, max_
         latest = np.arange(scores.count) if allowed is None else np.flatnonzero(allowed)
     is_found[latest[max(len(latest) - DEPTHS["recent"], 0) :]] = True
     shortlists["dense"] = scores.highest("dense", allowed) if nearest is None else nearest.result()
-    for shortlist in shortlists.values():
-        is_found[shortlist.certain] = True
+    is_found[np.concatenate([shortlist.certain for shortlist in shortlists.values()])] = True
     is_likely = is_found.copy()
-    for shortlist in shortlists.values():
-        is_likely[shortlist.possible] = True
+    is_likely[np.concatenate([shortlist.possible for shortlist in shortlists.values()])] = True
     rows = _drop_low_sums(scores, np.flatnonzero(is_likely), is_found, max_groups)
-    if not is_found[rows].all():
-        # Some have a high sum, but their exact scores decide whether any kind of retrieval finds them.
-        for name, shortlist in shortlists.items():
+    # Some have a high sum, but their exact scores decide whether any kind of retrieval finds them.
+    is_likely[:] = False
+    is_likely[rows] = ~is_found[rows]
+    for name, shortlist in shortlists.items():
+        if is_likely[shortlist.possible].any():
             is_found[shortlist.rows(partial(scores, name))] = True
-        rows = rows[is_found[rows]]
-    return _best_groups(scores, rows, allowed, max_groups)
+    return _best_groups(scores, rows[is_found[rows]], allowed, max_groups)
 
 
 def _drop_low_sums(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, max_groups: int) -> np.ndarray:
-    """Drops reports whose sum, by its bounds, cannot be among the highest of ``max_groups`` groups.
+    """Drops the groups that, by the bounds of their reports' sums, cannot be among the ``max_groups`` that are chosen.
 
     ``rows (R,)`` are the reports, ascending; ``is_found (n,)`` bool says which reports are certainly candidates.
     """
-    certain = is_found[rows]
-    numbers, position = np.unique(scores.groups.group[rows[certain]], return_inverse=True)
+    numbers, position = np.unique(scores.groups.group[rows], return_inverse=True)
     if len(numbers) <= max_groups:
         return rows
     rough = {name: scores.rough(name) for name in ("dense", *SUMMED_WORDS)}
-    words = {kind: rough[kind].values[rows] for kind in SUMMED_WORDS}
-    sums = quick_sums(scores, rows, rough["dense"].values[rows], words)
+    _, sums = quick_sums(scores, rows, {name: one.values[rows] for name, one in rough.items()})
     error = np.full(len(rows), WEIGHTS["dense"] * rough["dense"].error + ROUNDING)
-    for kind, values in words.items():
+    for kind in SUMMED_WORDS:
         share = max(rough[kind].most - 1, 1 - rough[kind].least)
-        error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * values
-    of_group = np.full(len(numbers), -np.inf)
-    np.maximum.at(of_group, position, (sums - error)[certain])
-    return np.asarray(rows[sums + error >= np.partition(of_group, -max_groups)[-max_groups]])
+        error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * rough[kind].values[rows]
+    lowest = np.full(len(numbers), -np.inf)
+    np.maximum.at(lowest, position, np.where(is_found[rows], sums - error, -np.inf))
+    is_likely = np.zeros(len(numbers), dtype=bool)
+    is_likely[position[sums + error >= np.partition(lowest, -max_groups)[-max_groups]]] = True
+    return np.asarray(rows[is_likely[position]])
 
 
 def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | None, max_groups: int) -> FirstStage:
-    """The groups with the highest sums among those of some reports, ``rows`` ascending."""
+    """Chooses and orders groups of some reports, ``rows`` ascending, which are all that are found of these groups."""
     groups, count = scores.groups, scores.count
     is_compared = np.zeros(count, dtype=bool)
     is_compared[groups.group[rows]] = True
@@ -270,11 +269,13 @@ def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | No
     is_compared[member if allowed is None else member[allowed[member]]] = True
     compared = compare(scores, np.flatnonzero(is_compared))
     position = np.searchsorted(compared.rows, rows)
-    words = {kind: compared.terms[kind].scores[position] for kind in SUMMED_WORDS}
-    sums = quick_sums(scores, rows, compared.dense[position], words)
+    values = {kind: compared.terms[kind].scores[position] for kind in SUMMED_WORDS}
+    sums, choosing = quick_sums(scores, rows, values | {"dense": compared.dense[position]})
     order = np.argsort(-sums, kind="stable")
-    first = np.sort(np.unique(groups.group[rows[order]], return_index=True)[1])[:max_groups]
-    chosen = order[first]
+    numbers, first, position = np.unique(groups.group[rows[order]], return_index=True, return_inverse=True)
+    highest = np.full(len(numbers), -np.inf)
+    np.maximum.at(highest, position, choosing[order])
+    chosen = order[np.sort(first[np.argsort(-highest, kind="stable")[:max_groups]])]
     group = groups.group[rows[chosen]]
     member, sizes = groups.members_of(group)
     if allowed is not None:
@@ -291,19 +292,19 @@ def compare(scores: QueryScores, rows: np.ndarray) -> Compared:
     return Compared(rows, dense, hub, terms)
 
 
-def quick_sums(scores: QueryScores, rows: np.ndarray, dense: np.ndarray, words: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The sums with the weights ``WEIGHTS`` of some reports, ``(R,) -> (R,)``.
+def quick_sums(scores: QueryScores, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The sums that order some reports, and those that choose them, ``(R,) -> (2, R)``.
 
-    ``dense`` are their cosines and ``words`` their BM25 by kind of ``SUMMED_WORDS``, each ``(R,)`` float32.
+    ``values`` are their cosines, ``dense``, and BM25 by kind of ``SUMMED_WORDS``, each ``(R,)`` float32.
     """
     store, query = scores.store, scores.query
-    total = WEIGHTS["dense"] * dense
+    total = WEIGHTS["dense"] * values["dense"]
     for kind in SUMMED_WORDS:
-        total = total + WEIGHTS[kind] * words[kind] / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
+        total = total + WEIGHTS[kind] * values[kind] / max(scores.words[kind].copy_score, MIN_COPY_SCORE)
     for field in ("component", "product"):
         code = query.columns[field][0]
         total = total + WEIGHTS[field] * ((code >= 0) & (store[field][rows] == code))
     days = np.abs(query.columns["day"][0] - store["day"][rows])
     # Without dates, rows count as days.
-    distance = np.where(np.isnan(days), store.num_since(rows, scores.count), days)
-    return np.asarray(total - WEIGHTS["recency"] * np.log1p(distance))
+    distance = np.log1p(np.where(np.isnan(days), store.num_since(rows, scores.count), days))
+    return np.asarray(total - np.outer([WEIGHTS["recency"], CHOOSING_RECENCY], distance))

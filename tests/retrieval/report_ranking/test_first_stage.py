@@ -46,6 +46,16 @@ def test_a_group_has_one_place_and_at_most_so_many_are_found():
     assert few.row.tolist() == whole.row[:4].tolist()
 
 
+def test_dates_weigh_more_where_candidates_are_chosen_than_where_they_are_ordered():
+    dates = ["2024-01-01", "2024-01-01", "2024-03-30", "2024-03-31"]  # 90, 90, 1 and 0 days
+    features = hand_made(vectors=[[1, 0], [0.8, 0.6], [0.8, 0.6], [1, 0]], created_at=dates)
+    old, new = 10 - 0.35 * np.log(91), 8 - 0.35 * np.log(2)
+    for group, size, best in (([0, 1, 2], 2, {0: old, 2: new}), ([0, 1, 2], 1, {2: new}), ([0, 1, 0], 1, {0: old})):
+        scores = QueryScores(stored(features, 3), features[3], KnownGroups.of(np.array(group)))
+        found = find_candidates(scores, max_groups=size)
+        assert dict(zip(found.row.tolist(), found.sums.tolist(), strict=True)) == pytest.approx(best)
+
+
 def test_only_allowed_reports_are_candidates_and_members():
     features = some_features(1, 30)
     store, groups = stored(features), KnownGroups.of(np.arange(29) // 2 * 2)
@@ -61,14 +71,14 @@ def test_only_allowed_reports_are_candidates_and_members():
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 15])
-def test_the_first_groups_are_those_of_all_that_are_found(number):
+def test_the_first_groups_are_those_of_all_that_are_found(number, monkeypatch):
+    monkeypatch.setattr(first_stage, "CHOOSING_RECENCY", first_stage.WEIGHTS["recency"])
     features = some_features(4, 60)
     groups = KnownGroups.of(np.minimum(np.arange(40), 35))
     store = stored(features)  # the later reports change how long texts are on average
     for row in range(40, 60):
-        whole, first = (
-            find_candidates(QueryScores(store, features[row], groups), max_groups=size) for size in (40, number)
-        )
+        scores = QueryScores(store, features[row], groups)
+        whole, first = (find_candidates(scores, max_groups=size) for size in (40, number))
         assert len(whole.row) > number
         assert first.row.tolist() == whole.row[:number].tolist()
         assert first.sums.tolist() == whole.sums[:number].tolist()
