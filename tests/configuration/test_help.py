@@ -46,7 +46,7 @@ def test_help_tells_experiments_of_training_from_those_of_baselines():
     assert {"paper_text", "paper_code", "ours", "paper_tables", "sensitivity", "sbert", "supcon_paper"} <= train[
         "experiment"
     ]
-    assert baseline["experiment"] == {"cqa_retrieval", "leak", "ranking", "sbert_frozen", "sbert_frozen_screenshots"}
+    assert baseline["experiment"] == {"cqa_retrieval", "leak", "ranking"}
     assert "trainer" not in baseline
     assert {"eclipse", "demo", "github"} <= train["dataset"]
     assert not {"common", "titles"} & set(train["graph"])
