@@ -62,8 +62,6 @@ COMMANDS = {  # run in OUT/work/NAME; ../NAME/ is the folder of another command,
     "demo_baselines": "baseline -m name=constant,closure,tfidf,bm25,rep,frozen,fusion dataset=demo",
     "demo_frozen_fields": "baseline name=frozen text=fields protocol=test_pool part=val dataset=demo",
     "demo_fusion_trained": "baseline name=fusion run=../demo_graph/run dataset=demo",
-    "demo_cross": "baseline name=boosted cross=trained encoder=tiny cross.depth=5 cross.max_queries=60"
-    " baselines.boosted.num_seeds=1 dataset=demo",
     "demo_backtest_trained": "backtest run=../demo_graph/run dataset=demo",
     "demo_index": "index run=../demo_backtest/run out=index",
     "demo_search": "search index=../demo_index/index file={queries}/demo.jsonl json=true",

@@ -1,4 +1,4 @@
-"""A cross-encoder and a language model in the learnt ranker, through the command, with a server on this machine."""
+"""A language model in the learned ranker, through the command, with a server on this machine."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -58,9 +58,3 @@ def test_a_language_model_that_knows_the_answer_moves_it_up(run, server, tmp_pat
     assert found["rr@1"] == plain["rr@10"]
     assert re.search(r"up to [\d,]+ pairs of reports will be sent to http://127", caplog.text)
     assert KEY not in (tmp_path / "asked" / "config.yaml").read_text()
-
-
-def test_a_cross_encoder_is_trained_and_read(run):
-    small = ["cross.depth=3", "cross.max_tokens=32", "cross.max_queries=20", "baselines.boosted.kind=boosted"]
-    found = run("cross=trained", *small, "baselines.boosted.num_seeds=1", folder="cross")
-    assert 0 < found["rr@1"] <= found["rr@10"] <= found["reachable"] == 1

@@ -20,7 +20,6 @@ GROUPS = {
     "debug": "Settings of short runs that check something.",
     "logger": "Where metrics of training are sent, besides the files of the run folder.",
     "task": "What is trained and tested. A choice may set options of other groups.",
-    "cross": "A cross-encoder whose scores are features of `name=boosted`.",
     "llm": "A language model whose answers are features of `name=boosted`.",
     "captioner": "The model that describes screenshots for `gedbd caption`.",
     "hydra/launcher": "Where the jobs of a sweep run.",

@@ -29,9 +29,8 @@ CORPUS_SECTION = "dataset"  # only ``gedbd download`` contacts its base_url, and
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Section -> files and groups of conf/ that name its factories; other sections use the group of the same name.
 SOURCES = {
-    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "cross", "llm"),
+    "baselines": ("baseline.yaml", "encoder", "backend", "text", "tags", "llm"),
     "batches": ("pairs",),
-    "cross": ("cross", "encoder", "backend"),
     "graph": ("graph", "encoder"),
     "labels": ("shared.yaml",),
     "ranker": ("backtest.yaml",),

@@ -98,13 +98,12 @@ class Bounds(NamedTuple):
 OPTIONS: dict[Bounds, str] = {
     Bounds(0, whole=True): """
         batches.hard_negatives batches.skip_nearest captioner.max_retries connections.keep_alive_s
-        connections.shutdown_grace_s cross.folds llm.max_retries max_hunks max_places pairs.fill_to
-        pairs.random_negatives patience scheduler.warmup_steps seed settings.changes_waiting settings.searches_waiting
+        connections.shutdown_grace_s llm.max_retries max_hunks max_places pairs.fill_to pairs.random_negatives
+        patience scheduler.warmup_steps seed settings.changes_waiting settings.searches_waiting
     """,
     Bounds(1, whole=True): """
         adapter_rank batch_size batches.batch_size batches.batches_per_epoch batches.neighbours captioner.concurrency
-        captioner.max_new_tokens captioner.max_side chunk_tokens connections.max_connections cross.depth
-        cross.max_queries cross.options.batch_size cross.options.epochs cross.options.negatives dataset.last_n
+        captioner.max_new_tokens captioner.max_side chunk_tokens connections.max_connections dataset.last_n
         dataset.max_diff_chars dataset.max_file_kb dataset.max_files dataset.max_method_lines encoder.dim
         encoder.hidden encoder.layers encoder.max_tokens encoder.truncate_dim graph.max_title_tokens graph.rule.k judge
         line llm.concurrency llm.depth llm.max_calls llm.max_characters max_diff_chars max_files max_replayed seeds
@@ -116,7 +115,6 @@ OPTIONS: dict[Bounds, str] = {
     """,
     Bounds(2, whole=True): "graph.rule.max_reports min_reports tags.length train_tokens",
     Bounds(3, whole=True): "split.folds",
-    Bounds(8, whole=True): "cross.max_tokens",
     Bounds(10, whole=True): "max_learnt",
     Bounds(300, whole=True): "encoder.vocab_size",  # 256 bytes and the special tokens
     Bounds(0, 65535, whole=True): "port",
@@ -130,8 +128,8 @@ OPTIONS: dict[Bounds, str] = {
         task.weights.mlm task.weights.role task.gradient_clip_val task.weights.type trainer.gradient_clip_val
     """,
     Bounds(0, above=True): """
-        batches.negatives_per_positive captioner.timeout cross.options.lr graph.field_weight llm.timeout
-        loss.temperature max_megabytes max_megapixels settings.timeout_s suspects.update_s
+        batches.negatives_per_positive captioner.timeout graph.field_weight llm.timeout loss.temperature
+        max_megabytes max_megapixels settings.timeout_s suspects.update_s
         task.model.settings.temperature webhook.deadline_s webhook.timeout_s
     """,
     Bounds(0, 1): "batches.hard fusion.lambda_text task.model.hard",

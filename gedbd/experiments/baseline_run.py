@@ -25,7 +25,6 @@ from gedbd.retrieval.report_ranking.report_scorer import LearntReports
 from gedbd.retrieval.scorers.scorer_contract import Scorer, pair_scores
 
 FIRST_STAGE_DEPTHS = (100, 300)
-PAIR_SCORERS = ("cross", "llm")  # groups of conf/ whose scores some baselines read
 
 
 def check_baseline(cfg: DictConfig) -> None:
@@ -34,11 +33,8 @@ def check_baseline(cfg: DictConfig) -> None:
         raise ValueError(f"name={cfg.name} is not a baseline: choose one of {', '.join(map(str, cfg.baselines))}")
     if cfg.part not in ("val", "test"):
         raise ValueError(f"part={cfg.part} is unknown: choose val or test")
-    for group in PAIR_SCORERS:
-        if cfg.get(group) is not None and group not in cfg.baselines[cfg.name]:
-            raise ValueError(
-                f"name={cfg.name} does not use scores of {group}: choose name=boosted, or leave {group} out"
-            )
+    if cfg.get("llm") is not None and "llm" not in cfg.baselines[cfg.name]:
+        raise ValueError(f"name={cfg.name} does not use scores of llm: choose name=boosted, or leave llm out")
     scorer: Any = get_class(cfg.baselines[cfg.name]._target_)
     check_ranking(cfg.ranking)
     if scorer.earlier_only and any(ranks_later(finder) for finder in cfg.ranking.protocols.values()):

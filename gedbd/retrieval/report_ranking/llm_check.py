@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, optional_fie
 from gedbd.io.console import item_progress
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile
-from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
 
 ANSWERS = ("number", "yes_no")
 TASK = (
@@ -45,14 +44,31 @@ FILE = "llm_answers.sqlite"
 # An unreadable answer is stored without a score, since the same question would get the same answer.
 TABLE = "answers (question TEXT, pair TEXT, score REAL, PRIMARY KEY (question, pair))"
 STORED = f"SELECT pair, score FROM answers WHERE question = ? AND pair IN {MARKS}"
-NAME = "llm"
 UNREADABLE = "the answer cannot be read"
 CAP = "llm.max_calls is reached"
 LOG = logging.getLogger(__name__)
 
 
+class ReportText(NamedTuple):
+    """The text of a report."""
+
+    title: str
+    description: str
+
+    def joined(self, max_characters: int) -> str:
+        """Title and description with a line break between, the description cut to ``max_characters``."""
+        return f"{self.title.strip()}\n{self.description[:max_characters].strip()}".strip()
+
+
+class RankedList(NamedTuple):
+    """A query, and how another ranker orders its candidates."""
+
+    query: int
+    candidates: np.ndarray  # ``(C,)`` rows of the candidates, the best first
+
+
 class LlmCheck:
-    """Asks a language model about each pair of reports in a separate request, see ``ReportPairScorer``.
+    """Asks a language model about each pair of reports in a separate request.
 
     Nothing is sent before a score is asked for. For the key, redirects and retries see ``ChatEndpoint``.
 
@@ -63,8 +79,6 @@ class LlmCheck:
             cannot be used.
         StoreUnavailable: If the file in the folder cannot be used; the methods raise it too.
     """
-
-    name = NAME
 
     def __init__(
         self,
@@ -105,19 +119,19 @@ class LlmCheck:
         self._key = content_hash([question | {"max_characters": max_characters}, TASK, ASKED[answer]])
         CacheFile(self._file, TABLE).close()  # damage is found before anything is sent
 
-    def fit_held_out(
-        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
-    ) -> list[np.ndarray]:
-        """Scores training queries after a warning to the user; there is nothing to learn."""
+    def announce(self, num_queries: int) -> None:
+        """Warns the user that the texts of reports will be sent."""
         LOG.warning(
             "up to %s pairs of reports will be sent to %s, model %s; their texts leave this machine unless that address"
             " is local",
-            *(f"{len(lists) * self.depth:,}", self.endpoint.address, self.model),
+            *(f"{num_queries * self.depth:,}", self.endpoint.address, self.model),
         )
-        return self.score_lists(texts, lists)
 
     def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
-        """For each list the scores of its candidates, ``(C,)`` float32, see ``score``."""
+        """For each list the scores of its candidates, ``(C,)`` float32, see ``score``.
+
+        ``texts`` are those of all N reports, by row.
+        """
         scores = []
         with item_progress("reports") as progress:
             for listed in progress.track(lists, description="ask the language model"):
@@ -129,7 +143,7 @@ class LlmCheck:
     def warnings(self) -> tuple[str, ...]:
         """The number of answers that are missing so far; empty if none are."""
         count = self._num_unreadable
-        return (f"{NAME}: {count:,} scores are missing ({UNREADABLE}: {count:,})",) if count else ()
+        return (f"llm: {count:,} scores are missing ({UNREADABLE}: {count:,})",) if count else ()
 
     def score(self, query: ReportText, candidates: Sequence[ReportText]) -> np.ndarray:
         """Scores of C candidates from 0 to 1, ``(C,)`` float32; NaN beyond ``depth``, and for an unreadable answer.

@@ -1,90 +1,35 @@
-"""The learned ranker of reports as a scorer, with or without a second stage that reads pairs of reports together."""
+"""The learned ranker of reports as a scorer, with or without a second stage that a language model scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal
 
 import numpy as np
 
 from gedbd.corpora.corpus import PARTS, TRAIN, VAL
+from gedbd.retrieval.report_ranking.llm_check import LlmCheck, RankedList, ReportText
 from gedbd.retrieval.report_ranking.report_ranker import SEEN, default_ranker
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed, ReportHistory, fit_ranker
 from gedbd.retrieval.scorers.dense_scorer import DenseScorer
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs, linked_groups
 
-MAX_CHARACTERS = 2000
-BEHIND = " behind"
+LLM_FEATURES = ("llm", "llm behind")  # the score, and its distance to the best one
 FOLDS = 2
-
-
-class ReportText(NamedTuple):
-    """The text of a report."""
-
-    title: str
-    description: str
-
-    def joined(self, max_characters: int = MAX_CHARACTERS) -> str:
-        """Title and description with a line break between, the description cut to ``max_characters``."""
-        return f"{self.title.strip()}\n{self.description[:max_characters].strip()}".strip()
-
-
-class RankedList(NamedTuple):
-    """A query, and how another ranker orders its candidates."""
-
-    query: int
-    relevant: np.ndarray  # ``(R,)`` rows of the earlier reports of its group, where they are known
-    candidates: np.ndarray  # ``(C,)`` rows of the candidates, the best first
-
-
-class ReportPairScorer(Protocol):
-    """Scores the first candidates of a query; too slow for all of them."""
-
-    name: str  # name of the score, such as ``cross``
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user about the scores so far."""
-        ...
-
-    def fit_held_out(
-        self, texts: Sequence[ReportText], lists: Sequence[RankedList], groups: np.ndarray
-    ) -> list[np.ndarray]:
-        """Learns from training queries, and scores each by a model that has not learned from its group.
-
-        Args:
-            texts: Texts of all N reports, by row.
-            lists: Training queries in the order of time.
-            groups: ``(N,)`` group of each report.
-        """
-        ...
-
-    def score_lists(self, texts: Sequence[ReportText], lists: Sequence[RankedList]) -> list[np.ndarray]:
-        """For each list the scores of its candidates, ``(C,)`` float32; NaN for those that have none."""
-        ...
 
 
 @dataclass(eq=False)
 class SecondStage:
-    """Orders candidates by a ranker that reads the scores of a cross-encoder or a language model as further features.
+    """Orders candidates by a ranker that reads the scores of a language model as further features.
 
-    A first ranker chooses the candidates to score; others get NaN. In training, neither the first ranker that orders
-    the candidates of a query nor the cross-encoder that scores them has learned from its group.
+    A first ranker chooses the candidates to score; others get NaN. In training, the first ranker that orders the
+    candidates of a query has not learned from its group.
     """
 
-    scorers: Sequence[ReportPairScorer]  # their scores are the features
+    llm: LlmCheck  # its scores are the features ``LLM_FEATURES``
     options: RankerOptions  # how the rankers are trained; the first ones use one seed, whatever ``num_seeds`` is
 
-    def __post_init__(self) -> None:
-        # The features of each scorer: the score, and its distance to the best one.
-        self.names = tuple(f"{scorer.name}{kind}" for scorer in self.scorers for kind in ("", BEHIND))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user about the scores so far."""
-        return tuple(warning for scorer in self.scorers for warning in scorer.warnings)
-
     def fit(self, texts: Sequence[ReportText], examples: Sequence[Replayed], group: np.ndarray) -> None:
-        """Trains both rankers and the scorers.
+        """Trains both rankers.
 
         Raises:
             ValueError: If there are too few queries to learn from, or the language model does not answer.
@@ -106,26 +51,27 @@ class SecondStage:
             for index in np.flatnonzero(fold == number).tolist():
                 orders[index] = _best_first(ranker.scores(usable[index].features))
         lists = _ranked_lists(usable, orders)
-        scores = [scorer.fit_held_out(texts, lists, group) for scorer in self.scorers]
-        self.ranker_ = fit_ranker(self._extended(usable, orders, scores), self.options, self.names)
+        self.llm.announce(len(lists))
+        scores = self.llm.score_lists(texts, lists)
+        self.ranker_ = fit_ranker(self._extended(usable, orders, scores), self.options, LLM_FEATURES)
 
     def scores(self, examples: Sequence[Replayed]) -> list[np.ndarray]:
         """Scores of the candidates of each query, ``(C,)``; those of a query are computed once."""
         fresh = [query for query in examples if query.row not in self._known]
         orders = [_best_first(self.first_.scores(query.features)) for query in fresh]
         lists = _ranked_lists(fresh, orders)
-        scores = [scorer.score_lists(self.texts_, lists) for scorer in self.scorers]
+        scores = self.llm.score_lists(self.texts_, lists)
         for query in self._extended(fresh, orders, scores):
             self._known[query.row] = self.ranker_.scores(query.features)
         return [self._known[query.row] for query in examples]
 
     def _extended(
-        self, examples: Sequence[Replayed], orders: Sequence[np.ndarray], scores: Sequence[Sequence[np.ndarray]]
+        self, examples: Sequence[Replayed], orders: Sequence[np.ndarray], scores: Sequence[np.ndarray]
     ) -> list[Replayed]:
-        """The examples with the further features; ``scores`` has a list for each scorer."""
+        """The examples with the further features."""
         extended = []
-        for number, (query, order) in enumerate(zip(examples, orders, strict=True)):
-            columns = pair_columns(order, [of_scorer[number] for of_scorer in scores])
+        for query, order, values in zip(examples, orders, scores, strict=True):
+            columns = pair_columns(order, values)
             extended.append(query._replace(features=np.hstack([query.features, columns])))
         return extended
 
@@ -137,24 +83,21 @@ def _best_first(scores: np.ndarray) -> np.ndarray:
 def _ranked_lists(examples: Sequence[Replayed], orders: Sequence[np.ndarray]) -> list[RankedList]:
     """The best reports of the candidates, in the order of a ranker."""
     pairs = zip(examples, orders, strict=True)
-    return [RankedList(query.row, query.best[query.right], query.best[order]) for query, order in pairs]
+    return [RankedList(query.row, query.best[order]) for query, order in pairs]
 
 
-def pair_columns(order: np.ndarray, scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Features of the C candidates of a query, ``(C, F)`` float32 in the order of ``SecondStage.names``.
+def pair_columns(order: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Features of the C candidates of a query, ``(C, 2)`` float32 in the order of ``LLM_FEATURES``.
 
     Args:
         order: ``(C,)`` places of the candidates in the order of the first ranker, the best first.
-        scores: Scores of each scorer in that order, ``(C,)`` or fewer; candidates without a score get NaN, a missing
-            value for boosted trees.
+        scores: Scores in that order, ``(C,)`` or fewer; candidates without a score get NaN, a missing value for boosted
+            trees.
     """
-    columns = []
-    for values in scores:
-        column = np.full(len(order), np.nan, dtype=np.float32)
-        column[order[: len(values)]] = values
-        known = column[~np.isnan(column)]
-        columns += [column, column - known.max() if len(known) else column]
-    return np.stack(columns, axis=1) if columns else np.empty((len(order), 0), dtype=np.float32)
+    column = np.full(len(order), np.nan, dtype=np.float32)
+    column[order[: len(scores)]] = scores
+    known = column[~np.isnan(column)]
+    return np.stack([column, column - known.max() if len(known) else column], axis=1)
 
 
 class LearntReports(Scorer):
@@ -176,24 +119,22 @@ class LearntReports(Scorer):
         num_seeds: int = 3,
         base: str | None = None,
         default_below: int = 300,
-        cross: ReportPairScorer | None = None,
-        llm: ReportPairScorer | None = None,
+        llm: LlmCheck | None = None,
     ) -> None:
         if kind not in ("boosted", "linear", "default"):
             raise ValueError(f"kind={kind} of a ranker is unknown: choose boosted, linear or default")
-        scorers = [scorer for scorer in (cross, llm) if scorer is not None]
-        if base is not None and scorers:
-            raise ValueError("a base reads neither cross nor llm: leave them out, or base")
-        if kind == "default" and scorers:
-            raise ValueError("kind=default of a ranker reads no scores of cross and llm: choose boosted or linear")
+        if base is not None and llm is not None:
+            raise ValueError("a base reads no scores of llm: leave llm out, or base")
+        if kind == "default" and llm is not None:
+            raise ValueError("kind=default of a ranker reads no scores of llm: choose boosted or linear")
         self.dense = dense
         self.kind = kind
         self.options: RankerOptions | None = None
         self.second_stage: SecondStage | None = None
         if kind != "default":
             self.options = RankerOptions(kind, seed, num_seeds, base=base, default_below=default_below)
-            if scorers:
-                self.second_stage = SecondStage(scorers, self.options)
+            if llm is not None:
+                self.second_stage = SecondStage(llm, self.options)
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Replays the training queries, and those of validation if its labels may be used, and learns from them.
@@ -240,7 +181,7 @@ class LearntReports(Scorer):
             ranks = [self.ranker_.scores(query.features) for query in replayed]
         else:
             ranks = self.second_stage.scores(replayed)
-            self.warnings_ = (*self._training_warnings, *self.second_stage.warnings)
+            self.warnings_ = (*self._training_warnings, *self.second_stage.llm.warnings)
         return np.stack([self._scores(query, of_query) for query, of_query in zip(replayed, ranks, strict=True)])
 
     def first_stage_ranks(self, queries: np.ndarray, relevant: Sequence[np.ndarray]) -> np.ndarray:

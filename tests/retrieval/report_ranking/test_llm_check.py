@@ -10,8 +10,7 @@ import pytest
 from chat_server import KEY, Endpoint, endpoint, refused, told
 
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.report_ranking.llm_check import LlmCheck, read_number, read_score
-from gedbd.retrieval.report_ranking.report_scorer import RankedList, ReportText
+from gedbd.retrieval.report_ranking.llm_check import LlmCheck, RankedList, ReportText, read_number, read_score
 
 QUERY = ReportText("Crash on start", "It crashes.")
 CANDIDATES = [ReportText(f"Report {number}", f"Text {number}") for number in (10, 20, 30, 40)]
@@ -111,10 +110,11 @@ def test_a_report_neither_ends_itself_nor_answers(server, load, text, answer):
 
 
 def test_it_says_what_leaves_the_machine_before_it_does(server, load, caplog):
-    check, nothing = load(), np.arange(0)
-    lists = [RankedList(0, nothing, np.array([2, 1])), RankedList(0, nothing, np.array([3]))]
+    check = load()
+    lists = [RankedList(0, np.array([2, 1])), RankedList(0, np.array([3]))]
     server.answer = lambda request: told(candidate_number(request) if "leave this machine" in caplog.text else "none")
-    scores = check.fit_held_out([QUERY, *CANDIDATES], lists, np.arange(5))
+    check.announce(len(lists))
+    scores = check.score_lists([QUERY, *CANDIDATES], lists)
     assert np.concatenate(scores) == pytest.approx([0.2, 0.1, 0.3])
     assert f"up to 6 pairs of reports will be sent to {server.url} (unencrypted), model small;" in caplog.text
 

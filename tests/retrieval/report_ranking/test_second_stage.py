@@ -1,12 +1,14 @@
-"""Candidates that are ranked a second time, with scores of models that read two reports at once."""
+"""Candidates that are ranked a second time, with scores of a language model that reads two reports at once."""
 
 import numpy as np
 import pytest
 
 from gedbd.retrieval.report_ranking import report_scorer
 from gedbd.retrieval.report_ranking.candidate_features import FEATURES
-from gedbd.retrieval.report_ranking.report_scorer import ReportText, SecondStage, pair_columns
+from gedbd.retrieval.report_ranking.llm_check import ReportText
+from gedbd.retrieval.report_ranking.report_scorer import LLM_FEATURES, LearntReports, SecondStage, pair_columns
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, Replayed
+from gedbd.retrieval.scorers.dense_scorer import VectorScorer
 
 NUM_CANDIDATES = 6
 SUM = FEATURES.index("sum")
@@ -38,16 +40,13 @@ def rule(query: int, candidate: int) -> bool:
 class Oracle:
     """Knows the right answer, and remembers what it was asked."""
 
-    def __init__(self, name: str, depth: int) -> None:
-        self.name = name
+    def __init__(self, depth: int) -> None:
         self.depth = depth
         self.asked: list[tuple[int, list[int]]] = []
-        self.warnings: tuple[str, ...] = ("one answer cannot be read",)
+        self.warnings: tuple[str, ...] = ()
 
-    def fit_held_out(self, texts, lists, groups):
-        assert groups is GROUP
-        self.relevant = [listed.relevant.tolist() for listed in lists]
-        return self.score_lists(texts, lists)
+    def announce(self, num_queries):
+        self.announced = num_queries
 
     def score_lists(self, texts, lists):
         return [self.score(int(texts[listed.query].title), listed.candidates[: self.depth]) for listed in lists]
@@ -58,14 +57,13 @@ class Oracle:
 
 
 def test_the_first_candidates_are_scored_and_ranked_again():
-    oracle = Oracle("llm", 3)
-    stage = SecondStage([oracle], OPTIONS)
+    oracle = Oracle(3)
+    stage = SecondStage(oracle, OPTIONS)
     stage.fit(TEXTS, [*examples(20, 60), *examples(60, 62, has_right=False)], GROUP)
-    assert stage.names == ("llm", "llm behind")
-    assert stage.ranker_.ranker.names == (*FEATURES, *stage.names)
+    assert stage.ranker_.ranker.names == (*FEATURES, *LLM_FEATURES)
     # Queries without a right candidate teach nothing, and are not asked about.
     assert [query for query, _ in oracle.asked] == list(range(20, 60))
-    assert stage.warnings == oracle.warnings
+    assert oracle.announced == 40
     oracle.asked.clear()
     fresh = examples(70, 75)
     found = stage.scores(fresh)
@@ -89,7 +87,7 @@ def test_candidates_of_training_are_ordered_by_what_their_group_has_not_taught(m
 
     fit_ranker = report_scorer.fit_ranker
     monkeypatch.setattr(report_scorer, "fit_ranker", remember)
-    SecondStage([Oracle("cross", 2)], OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
+    SecondStage(Oracle(2), OPTIONS).fit(TEXTS, examples(20, 60), GROUP)
     everything, first, second, last = taught
     assert everything == last == first | second == set(range(20))
     assert not first & second
@@ -102,18 +100,22 @@ NAN = np.nan
 @pytest.mark.parametrize(
     ("order", "scores", "expected"),
     [
-        (
-            ORDER,
-            [np.array([0.5, 0.75, -1.0]), np.array([np.nan, 1.0])],
-            [[0.75, 0, 1, 0], [NAN] * 4, [0.5, -0.25, NAN, NAN], [-1, -1.75, NAN, NAN]],
-        ),
-        (ORDER, [], np.empty((4, 0))),
-        (ORDER[:0], [np.empty(0)], np.empty((0, 2))),
-        (ORDER, [np.full(3, NAN)], np.full((4, 2), NAN)),
+        (ORDER, np.array([0.5, 0.75, -1.0]), [[0.75, 0], [NAN] * 2, [0.5, -0.25], [-1, -1.75]]),
+        (ORDER, np.array([NAN, 1.0]), [[1, 0], [NAN] * 2, [NAN] * 2, [NAN] * 2]),
+        (ORDER[:0], np.empty(0), np.empty((0, 2))),
+        (ORDER, np.full(3, NAN), np.full((4, 2), NAN)),
     ],
-    ids=["two scorers", "no scorer", "no candidate", "no score"],
+    ids=["three scores", "a missing score", "no candidate", "no score"],
 )
 def test_scores_go_to_the_candidates_that_they_are_of(order, scores, expected):
     columns = pair_columns(order, scores)
     np.testing.assert_array_equal(columns, np.array(expected))
     assert columns.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"base": "default"}, "a base reads no scores"), ({"kind": "default"}, "kind=default")]
+)
+def test_a_ranker_that_cannot_read_further_scores_refuses_them(options, message):
+    with pytest.raises(ValueError, match=message):
+        LearntReports(VectorScorer(np.eye(2)), llm=Oracle(2), **options)
