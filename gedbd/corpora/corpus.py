@@ -159,12 +159,8 @@ def keep_last(corpus: Corpus, count: int) -> Corpus:
         raise ValueError(f"dataset.last_n={count} must be 1 or more, or null for all reports")
     if count >= len(corpus):
         return corpus
-    first = len(corpus) - count
     warning = f"only the newest {count:,} of {len(corpus):,} reports are kept (dataset.last_n)"
-    table = corpus.reports.iloc[first:].reset_index(drop=True)
-    documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
-    links = None if corpus.links is None else corpus.links.since(first)
-    return replace(corpus, documents=documents, relevance=corpus.relevance.last(count), links=links)
+    return _reports_between(corpus, len(corpus) - count, len(corpus), warning)
 
 
 def keep_first(corpus: Corpus, count: int) -> Corpus:
@@ -172,10 +168,14 @@ def keep_first(corpus: Corpus, count: int) -> Corpus:
     warning = (
         f"the last {len(corpus) - count:,} of {len(corpus):,} reports were created after the test set and are left out"
     )
-    table = corpus.reports.iloc[:count].reset_index(drop=True)
+    return _reports_between(corpus, 0, count, warning)
+
+
+def _reports_between(corpus: Corpus, first: int, stop: int, warning: str) -> Corpus:
+    table = corpus.reports.iloc[first:stop].reset_index(drop=True)
     documents = replace(corpus.documents, table=table, warnings=(*corpus.warnings, warning))
-    links = None if corpus.links is None else corpus.links.until(count)
-    return replace(corpus, documents=documents, relevance=Groups(corpus.group[:count]), links=links)
+    links = None if corpus.links is None else corpus.links.between(first, stop)
+    return replace(corpus, documents=documents, relevance=corpus.relevance.between(first, stop), links=links)
 
 
 Granularity = Literal["commit", "file", "hunk"]

@@ -41,16 +41,12 @@ class Links:
         """Documents that are linked to a query, ascending."""
         return np.unique(self._by_query[[row]].indices)
 
-    def since(self, first: int) -> "Links":
-        """The links within one table between rows from ``first`` on, which becomes row 0."""
-        kept = self.table[(self.table[["query", "document"]] >= first).all(axis=1)].reset_index(drop=True)
+    def between(self, first: int, stop: int) -> "Links":
+        """The links within one table between its rows from ``first``, which becomes row 0, to before ``stop``."""
+        rows = self.table[["query", "document"]]
+        kept = self.table[((rows >= first) & (rows < stop)).all(axis=1)].reset_index(drop=True)
         kept = kept.assign(query=kept["query"] - first, document=kept["document"] - first)
-        return Links(kept, self.num_queries - first, self.num_documents - first)
-
-    def until(self, count: int) -> "Links":
-        """The links within one table between its first ``count`` rows."""
-        kept = self.table[(self.table[["query", "document"]] < count).all(axis=1)].reset_index(drop=True)
-        return Links(kept, count, count)
+        return Links(kept, stop - first, stop - first)
 
     @cached_property
     def _by_query(self) -> "csr_array":
@@ -92,9 +88,9 @@ class Groups:
         members = self._order[first:last]
         return np.asarray(members[members != row])
 
-    def last(self, count: int) -> "Groups":
-        """The groups of the last ``count`` documents; one that loses its master is numbered by its oldest member."""
-        _, masters, inverse = np.unique(self.group[-count:], return_index=True, return_inverse=True)
+    def between(self, first: int, stop: int) -> "Groups":
+        """The groups of some documents, see ``Links``; one that loses its master is numbered by its oldest member."""
+        _, masters, inverse = np.unique(self.group[first:stop], return_index=True, return_inverse=True)
         return Groups(masters[inverse].astype(np.int64))
 
     @cached_property

@@ -49,13 +49,7 @@ def title_description(
 ) -> Texts:
     """Joins title and description with a line break, as in the graph-enhanced transformer paper.
 
-    Args:
-        reports: N rows with the columns ``title`` and ``description``.
-        tokenizer: Unused: the encoder truncates texts that are too long.
-        max_tokens: Unused.
-
-    Returns:
-        N texts; that of a report with neither is empty.
+    The text of a report with neither is empty. The encoder truncates texts that are too long.
     """
     # As lists, since iterating over a pandas column is slow.
     return Texts(join_texts(reports["title"].tolist(), reports["description"].tolist()))

@@ -85,7 +85,8 @@ class RequestGuard:
             self._check(scope["method"], scope["path"], headers)
             body = await self._read_body(headers, receive)
             # Python's JSON would read a body with a NUL as UTF-16 or UTF-32.
-            if scope["method"] in METHODS_WITH_BODY and (b"\x00" in body or not _is_utf_8(body)):
+            is_utf_8 = b"\x00" not in body and body.decode(errors="ignore").encode() == body
+            if scope["method"] in METHODS_WITH_BODY and not is_utf_8:
                 raise RequestRefused(400, "the body is not JSON in UTF-8")
         except RequestRefused as refused:
             await refused.response(scope, receive, send_with_headers)
@@ -157,14 +158,6 @@ class RequestGuard:
         except asyncio.CancelledError as error:  # by uvicorn, when the time for requests in flight is over
             raise RequestRefused(503, SHUTTING_DOWN, Retry_After="5") from error
         return bytes(body)
-
-
-def _is_utf_8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Metrics:

@@ -81,15 +81,7 @@ def _parse(values: Record) -> Issue:
         keys = ", ".join(list(values)[:MAX_KEYS]) or "none"
         raise ValueError(f"not an issue from GitHub, GitLab, Jira or Bugzilla; its keys are {keys}")
     reader = import_module(f"gedbd.corpora.readers.{tracker}")
-    issue: Issue | str
-    if tracker == "github":
-        issue = reader.parse_issue({"number": 0, **values}, prefixes=())
-    elif tracker == "gitlab":
-        issue = reader.parse_issue(values, prefixes=())
-    elif tracker == "jira":
-        issue = reader.parse_issue(values)
-    else:
-        issue = reader.parse_bug(values)
+    issue: Issue | str = reader.parse_issue({"number": 0, **values} if tracker == "github" else values)
     if isinstance(issue, str):
         raise ValueError(f"an issue is expected; these are {issue}")
     return issue if tracker != "github" or "number" in values else issue._replace(issue_id="")

@@ -5,7 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -233,17 +233,14 @@ def _kept_encoder(store: ReportStore, encoder: DictConfig) -> Any:
 
     Otherwise a new version of gedbd would encode all reports again.
     """
-    if store.is_empty or store.weights() or encoder.name != DEFAULT_ENCODER:
-        return encoder
-    try:
-        stored = json.loads(store.about()["settings"])["encoder"]
-        is_former = is_base_of_default(stored)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):  # damaged: it is written again
-        return encoder
-    if not is_former:
-        return encoder
-    log.warning(OLDER_ENCODER, store.path, stored["name"], DEFAULT_ENCODER)
-    return stored
+    if encoder.name == DEFAULT_ENCODER and not store.is_empty and not store.weights():
+        # Damaged settings are written again.
+        with suppress(LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            stored = json.loads(store.about()["settings"])["encoder"]
+            if is_base_of_default(stored):
+                log.warning(OLDER_ENCODER, store.path, stored["name"], DEFAULT_ENCODER)
+                return stored
+    return encoder
 
 
 def _build_model(

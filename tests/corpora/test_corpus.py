@@ -69,7 +69,7 @@ def test_groups_are_the_components_of_links():
 
 
 def test_links_since_a_row_are_numbered_from_it():
-    links = links_of([(3, 1), (4, 3), (5, 0)], 6, 6).since(2)
+    links = links_of([(3, 1), (4, 3), (5, 0)], 6, 6).between(2, 6)
     assert links.pairs.tolist() == [[2], [1]]
     assert (links.num_queries, links.num_documents) == (4, 4)
 

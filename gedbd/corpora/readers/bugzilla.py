@@ -71,7 +71,7 @@ def read_bugzilla(name: str | None, path: str, base_url: str | None = None, **op
         raise ValueError(f"base_url={base_url} must be an http or https address, such as https://bugzilla.mozilla.org")
     if base_url is not None and options.get("url_template") is None:
         options["url_template"] = base_url.rstrip("/") + BUG_PAGE
-    return read_tracker("bugzilla", parse_bug, COLUMNS, FURTHER_KEYS, path, name, join=join_comments, **options)
+    return read_tracker("bugzilla", parse_issue, COLUMNS, FURTHER_KEYS, path, name, join=join_comments, **options)
 
 
 def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
@@ -90,7 +90,7 @@ def join_comments(records: Iterable[ExportRecord]) -> Iterator[ExportRecord]:
         yield ExportRecord(position, dict(record) | {"comments": comments[number]} if number in comments else record)
 
 
-def parse_bug(record: Record) -> Issue:
+def parse_issue(record: Record) -> Issue:
     """Parses one bug."""
     number = number_of(record, "id")
     title = needed_text(record, "summary", "fetch whole bugs, or add it to include_fields")

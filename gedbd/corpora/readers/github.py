@@ -89,7 +89,7 @@ def read_github(
     return read_tracker("github", parse, COLUMNS, FURTHER_KEYS, path, name, join=join_issues, **options)
 
 
-def parse_issue(raw: Record, prefixes: tuple[str, ...], references: bool = True) -> Issue | str:
+def parse_issue(raw: Record, prefixes: tuple[str, ...] = (), references: bool = True) -> Issue | str:
     """Parses one issue of any of the three formats."""
     if is_event(raw) or (is_migrated(raw) and "title" not in raw):
         return OTHER_KIND

@@ -43,7 +43,7 @@ def read_gitlab(
     return read_tracker("gitlab", parse, COLUMNS, FURTHER_KEYS, path, name, **options)
 
 
-def parse_issue(raw: Record, prefixes: tuple[str, ...]) -> Issue:
+def parse_issue(raw: Record, prefixes: tuple[str, ...] = ()) -> Issue:
     """Parses one issue of REST or GraphQL; it counts as closed as a duplicate if GitLab or a label says so."""
     record = with_rest_names(raw)
     here = project_of(record)

@@ -6,9 +6,10 @@ CSV file. Without JavaScript the page only lacks the buttons.
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 ACCEPT = "accept"
 REJECT = "reject"
@@ -38,16 +39,12 @@ class Judging:
     folder: str  # where the reader puts it
     command: str  # the command that reads it
     given: Sequence[Verdict] = ()  # the verdicts that this page was made with
+    texts: ClassVar[Mapping[str, str]] = VERDICT_TEXTS  # the text of each button, by its value
 
     @property
     def given_values(self) -> list[dict[str, str]]:
         """The given verdicts as plain values, for the page."""
         return [asdict(verdict) for verdict in self.given]
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The text of each button, by its value."""
-        return VERDICT_TEXTS
 
     @property
     def script(self) -> str:

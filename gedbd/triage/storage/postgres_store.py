@@ -8,7 +8,7 @@ million terms, any two have the same number with a probability of 0.2%.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -245,11 +245,9 @@ class PostgresStore(ReportStore):
         """Closes the connections."""
         self.server.close()
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Runs a read-only transaction, which sees the state at its beginning."""
-        with self.server.transaction(self._timeout, *BEGIN_READING):
-            yield
+        return self.server.transaction(self._timeout, *BEGIN_READING)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
