@@ -14,7 +14,11 @@ from gedbd.io.checksums import checksum
 
 
 def write_adapters(
-    folder: Path, base: str, adapters: Mapping[str, Mapping[str, Tensor]], trackers: Mapping[str, list[pd.DataFrame]]
+    folder: Path,
+    base: str,
+    adapters: Mapping[str, Mapping[str, Tensor]],
+    trackers: Mapping[str, list[pd.DataFrame]],
+    share: float = 1.0,
 ) -> str:
     """Writes ``NAME.safetensors`` in float16 and ``adapters.json``; returns the SHA-256 of the latter.
 
@@ -25,6 +29,7 @@ def write_adapters(
             end in ``lora_A`` or ``lora_B`` are written, as in a run's ``encoder_state`` or a backbone's ``state_dict``.
         trackers: Tables of reports, with ``id`` and ``title``, of each tracker that ``all`` was trained on: the export
             that was read, and others of the same tracker by which it is to be recognised.
+        share: Of the learned change, to be added to the base.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files, ranks = {}, set()
@@ -39,7 +44,7 @@ def write_adapters(
         file.chmod(0o644)
         files[name] = checksum(file)
     (rank,) = ranks
-    content = {"base": base, "lora_alpha": SCALE * rank, "files": files}
+    content = {"base": base, "lora_alpha": share * SCALE * rank, "files": files}
     content["trackers"] = {
         name: [hash_ for table in tables for hash_ in sample_of(table)] for name, tables in trackers.items()
     }

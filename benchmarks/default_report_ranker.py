@@ -44,8 +44,8 @@ candidate is.
 - The command: `python benchmarks/default_report_ranker.py` with `FOLDER/reports.csv.xz` of each tracker.
 - It reads how a candidate compares to the others: words, titles, identifiers and lines about errors that it shares,
   equal fields, dates, known groups, and ranks and distances of cosines. Cosines as such it does not read, because those
-  of another encoder are distributed otherwise; the vectors were those of MiniLM. Half of the training queries were read
-  as in a tracker without dates.
+  of another encoder are distributed otherwise; the vectors were those of bug_minilm, for each tracker by the adapters
+  that were trained without it. Half of the training queries were read as in a tracker without dates.
 - No text of the training data is in it: numbers of splits, and hashes of 64 reports of each tracker, by which gedbd
   recognises a tracker that the ranker was trained on.
 - Sources: xamarin/bugzilla-archives; tidev/jira-archive (Apache-2.0); SPEAR-SE/LogInBugReportsEmpirical_Data (Apache

@@ -134,7 +134,8 @@ def count_reports(cfg: DictConfig, devices: int = 1) -> tuple[np.ndarray, int, i
     corpus, source = corpus_to_count(cfg)
     prepared = prepare_corpus(cfg, corpus)
     training = prepared.pairs[prepared.pairs["part"] == "train"]
-    inputs = SamplerInputs(training, prepared.observed_group, prepared.parts == TRAIN, None)
+    tracker = corpus.documents.first_of_tracker
+    inputs = SamplerInputs(training, prepared.observed_group, prepared.parts == TRAIN, None, tracker)
     sizes = [len(batch.rows) for batch in instantiate(cfg.batches)(inputs, 0, devices)]
 
     def needed(*parts: str, ranks: bool = True) -> int:

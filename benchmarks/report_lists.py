@@ -60,9 +60,10 @@ class Tracker(NamedTuple):
 
 
 def read_tracker(path: str, backend: str) -> tuple[Corpus, np.ndarray]:
-    """A tracker's reports and their vectors by the default encoder."""
+    """A tracker's reports and their vectors, by the encoder for bug reports that was trained without the tracker."""
+    words = ["encoder=bug_minilm", f"encoder.without={Path(path).parent.name}", f"backend={backend}"]
     with initialize_config_dir(CONF_DIR, version_base="1.3"):
-        cfg = compose("baseline", ["name=bm25", "dataset=csv", f"dataset.path={path}", f"backend={backend}"])
+        cfg = compose("baseline", ["name=bm25", "dataset=csv", f"dataset.path={path}", *words])
     corpus = instantiate(cfg.dataset)
     return corpus, encode_corpus(cfg, corpus, None).vectors
 

@@ -13,7 +13,7 @@ from gedbd.encoders.model_options import encoder_option, model_options
 from gedbd.io.files import CONF_DIR
 
 SIZES = ("dim", "max_tokens")  # presets choose them for speed
-DEFAULT_ENCODER = "minilm"  # of search, backtests and baselines
+DEFAULT_ENCODER = "bug_minilm"  # of search, backtests and baselines
 OF_ADAPTERS = ("name", "adapter", "adapter_sha256", "without")  # options in which the default may differ from its base
 
 
