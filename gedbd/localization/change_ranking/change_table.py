@@ -243,9 +243,7 @@ class ChangeTable:
     @cached_property
     def folders(self) -> np.ndarray:
         """``(P,)`` int64, the number of each path's folder."""
-        number: dict[str, int] = {}
-        folders = [number.setdefault(path.rpartition("/")[0], len(number)) for path in self.paths]
-        return np.array(folders, dtype=np.int64)
+        return pd.Series([path.rpartition("/")[0] for path in self.paths], dtype=object).factorize()[0]
 
     def existing(self, num_rows: int) -> np.ndarray:
         """Which paths exist after the first file rows, ``(P,)`` bool: not those deleted or renamed."""

@@ -291,7 +291,6 @@ def tokens_of_nodes(offsets: np.ndarray, spans: np.ndarray) -> np.ndarray:
 class CodeBatch(NamedTuple):
     """B inputs, padded on the right to the longest."""
 
-    n_id: Tensor  # ``(B,)`` their rows in the corpus
     input_ids: Tensor  # ``(B, L)`` token ids
     lengths: Tensor  # ``(B,)`` numbers of tokens
     blocks: Tensor  # ``(B, 5, 2)`` first position and length of each of ``BLOCKS``
@@ -309,14 +308,13 @@ class CodeBatch(NamedTuple):
         return torch.arange(self.input_ids.shape[1], device=self.input_ids.device) < self.lengths[:, None]
 
 
-def collate(inputs: Sequence[CodeInput], rows: Sequence[int] | np.ndarray | None = None) -> CodeBatch:
-    """One batch of B inputs of one tokenizer; ``rows (B,)`` are their rows in the corpus, by default 0..B-1."""
+def collate(inputs: Sequence[CodeInput]) -> CodeBatch:
+    """One batch of B inputs of one tokenizer."""
     lengths = np.array([len(method) for method in inputs])
     input_ids = np.full((len(inputs), lengths.max()), inputs[0].pad_id, dtype=np.int64)
     for row, method in enumerate(inputs):
         input_ids[row, : len(method)] = method.input_ids
     return CodeBatch(
-        n_id=torch.as_tensor(np.arange(len(inputs)) if rows is None else np.asarray(rows, dtype=np.int64)),
         input_ids=torch.from_numpy(input_ids),
         lengths=torch.from_numpy(lengths),
         blocks=torch.from_numpy(np.stack([method.blocks for method in inputs]).astype(np.int64)),

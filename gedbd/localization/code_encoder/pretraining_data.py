@@ -108,17 +108,13 @@ class TrainingKeys(KeySampler[BatchRows]):
 class PretrainingBatch(NamedTuple):
     """A batch of B methods."""
 
+    n_id: Tensor  # ``(B,)`` rows of the corpus
     code: CodeBatch  # the visible tokens and edges
     tokens: Tensor  # ``(3, M)`` row of the batch, position and true id of the tokens to predict
     # ``(4, P)`` row of the batch, two positions and label of the edges to predict, by objective
     pairs: dict[str, Tensor]
     # ``()`` number of predictions of each objective in all accumulated batches
     totals: dict[str, Tensor]
-
-    @property
-    def n_id(self) -> Tensor:
-        """``(B,)`` rows of the corpus."""
-        return self.code.n_id
 
 
 class PretrainingDataModule(pl.LightningDataModule):
@@ -212,7 +208,8 @@ def batch_of(samples: list[Sample], rows: np.ndarray, accumulated: list[Sample])
     all_samples = [*samples, *accumulated]
     totals = {MLM: torch.tensor(sum(len(sample.positions) for sample in all_samples))}
     totals |= {name: torch.tensor(sum(len(sample.pairs[name].label) for sample in all_samples)) for name in pairs}
-    return PretrainingBatch(collate([sample.visible for sample in samples], rows), _numbered(tokens), pairs, totals)
+    code = collate([sample.visible for sample in samples])
+    return PretrainingBatch(torch.from_numpy(rows), code, _numbered(tokens), pairs, totals)
 
 
 def _numbered(tables: list[np.ndarray]) -> Tensor:

@@ -106,7 +106,8 @@ class PretrainingSystem(pl.LightningModule):
     def sums(self, batch: PretrainingBatch) -> dict[str, ObjectiveSums]:
         """The predictions of each objective on a batch."""
         hidden = self.encoder(batch.code)
-        sums = {name: self._edges(hidden, batch.pairs[name]) for name in self.weights if name != MLM}
+        named = [(name, batch.pairs[name]) for name in self.weights if name != MLM]
+        sums = {name: edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3]) for name, pairs in named}
         if self.token_head is None:
             return sums
         row, position, target = batch.tokens
@@ -158,10 +159,6 @@ class PretrainingSystem(pl.LightningModule):
         """The optimizer of the encoder and the head, and its scheduler."""
         head = [] if self.token_head is None else list(self.token_head.parameters())
         return optimization(self, self.make_optimizer, self.make_scheduler, list(self.encoder.parameters()), head)
-
-    def _edges(self, hidden: Tensor, pairs: Tensor) -> ObjectiveSums:
-        """The predictions of pairs ``(4, P)`` of ``PretrainingBatch``."""
-        return edge_sums(edge_logits(hidden, pairs[0], pairs[1:3]), pairs[3])
 
     def _log_split(self, split: str, batches: list[Tensor]) -> dict[str, dict[str, float]]:
         """Logs and returns loss, accuracy and count of each objective, the total loss and the mean accuracy."""

@@ -315,7 +315,9 @@ def _statements(b: Builder, body: "Node") -> None:
 
 
 def _parameters(b: Builder, node: "Node | None", role: Role) -> None:
-    for parameter in node.named_children if node else ():
+    """Declares parameters; those of a lambda may be a single name."""
+    parameters = node.named_children if node else []
+    for parameter in [node] if node and node.type == "identifier" else parameters:
         annotations(b, parameter)
         if parameter.type == "identifier":
             b.declare(parameter, NodeType.NULL, False, role, FULL_DEFINITION)
@@ -335,11 +337,7 @@ def lambda_expression(b: Builder, node: "Node", role: Role) -> list[int]:
     outer = b.body
     b.body = Body()
     with b.scopes.block():
-        parameters = node.child_by_field_name("parameters")
-        if parameters is not None and parameters.type == "identifier":
-            b.declare(parameters, NodeType.NULL, False, Role.PARAMETER, FULL_DEFINITION)
-        else:
-            _parameters(b, parameters, Role.PARAMETER)
+        _parameters(b, node.child_by_field_name("parameters"), Role.PARAMETER)
         body = node.child_by_field_name("body")
         if body is not None and body.type == "block":
             _statements(b, body)

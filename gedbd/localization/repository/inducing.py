@@ -213,22 +213,13 @@ def changed_blocks(hunk: Hunk) -> Iterator[tuple[list[tuple[int, str]], list[str
 
     The hunk ``-a +b  c -d`` from line 7 on has ``(7, a), b`` and ``(9, d)``.
     """
-    removed: list[tuple[int, str]] = []
-    added: list[str] = []
     number = hunk.old_start
-    for line in hunk.lines:
-        sign = line[:1]
-        if sign == "+":
-            added.append(line[1:])
-            continue
-        if sign == "-":
-            removed.append((number, line[1:]))
-        elif removed or added:
-            yield removed, added
-            removed, added = [], []
-        number += 1
-    if removed or added:
-        yield removed, added
+    for is_changed, run in groupby(hunk.lines, key=lambda line: line.startswith(("+", "-"))):
+        lines = list(run)
+        old = [line[1:] for line in lines if not line.startswith("+")]
+        if is_changed:
+            yield list(enumerate(old, start=number)), [line[1:] for line in lines if line.startswith("+")]
+        number += len(old)
 
 
 def _squeezed(text: str) -> str:

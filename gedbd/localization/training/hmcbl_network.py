@@ -187,7 +187,7 @@ class Contrast(nn.Module):
         twin = self.twin.module
         assert isinstance(twin, Tower)
         # A frozen encoder is its own twin; its features are cached.
-        keys = twin.embed(batch) if self.tower.is_trained else twin.projector(self.tower(batch))
+        keys = twin.embed(batch) if self.tower.settings.train_encoders else twin.projector(self.tower(batch))
         return nn.functional.normalize(keys, dim=1)
 
 
@@ -245,17 +245,17 @@ class HmcblNetwork(nn.Module):
         self, batch: PairBatch, reports: Tensor, changes: Tensor, gather: Gather, fill_banks: bool
     ) -> Tensor:
         """The loss of the bank level; ``fill_banks`` then adds the keys of the batch."""
-        count = len(batch.report_rows) // 2
+        count = len(batch.n_id) // 2
         report_keys = self.reports.keys(batch.reports)
         change_keys = self.changes.keys(batch.changes)
         report_bank, change_bank = self.reports.bank, self.changes.bank
-        are_changes = self.links.are_negatives(batch.report_rows[:count, None], change_bank.rows)
+        are_changes = self.links.are_negatives(batch.n_id[:count, None], change_bank.rows)
         are_reports = self.links.are_negatives(report_bank.rows, batch.commit_rows[:count, None])
         # The banks are filled in place, but the gradient needs the old keys.
         to_changes = BankKeys(change_keys[:count], change_bank.keys.clone(), ~are_changes)
         to_reports = BankKeys(report_keys[:count], report_bank.keys.clone(), ~are_reports)
         if fill_banks:
-            self._fill(report_bank, report_keys, batch.report_rows, gather)
+            self._fill(report_bank, report_keys, batch.n_id, gather)
             self._fill(change_bank, change_keys, batch.commit_rows, gather)
         return bank_loss(reports[:count], changes[:count], to_changes, to_reports, self.settings.temperature)
 

@@ -286,13 +286,8 @@ class PairBatch(NamedTuple):
 
     reports: CodeBatch  # 2B reports: those of the pairs, then the negatives
     changes: CodeBatch  # 2B changes likewise
-    report_rows: Tensor  # ``(2B,)`` rows of the reports
+    n_id: Tensor  # ``(2B,)`` rows of the reports
     commit_rows: Tensor  # ``(2B,)`` rows of the commits of the changes
-
-    @property
-    def n_id(self) -> Tensor:
-        """``(2B,)`` rows of the reports."""
-        return self.report_rows
 
 
 class PairDataset(Dataset[PairBatch]):
@@ -309,8 +304,8 @@ class PairDataset(Dataset[PairBatch]):
         reports = np.array([draw.report for draw in draws] + [draw.other_report for draw in draws])
         changes = np.array([draw.change for draw in draws] + [draw.other_change for draw in draws])
         return PairBatch(
-            collate([self.reports[row] for row in reports.tolist()], reports),
-            collate([self.changes[row] for row in changes.tolist()], changes),
+            collate([self.reports[row] for row in reports.tolist()]),
+            collate([self.changes[row] for row in changes.tolist()]),
             torch.from_numpy(reports),
             torch.from_numpy(self.pairs.commit_of[changes]),
         )

@@ -30,7 +30,7 @@ from gedbd.io.console import escape_markdown, open_console, print_line
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv, write_parquet
 from gedbd.localization.training.compared_methods import encoded_unit
-from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod
+from gedbd.localization.training.localization_results import LocalizationResult, MeasuredMethod, results_table
 
 PROTOCOL_TEXT = (
     "Of the reports that have an inducing commit before them, in the order of their dates, the first half trains and"
@@ -84,7 +84,7 @@ def write_result(
     """Writes, prints and logs a run; ``published`` adds the table of the paper's numbers."""
     name = result.corpus.name
     ranking = result.ranking
-    tables = {"results": result.results, "ranking": ranking, "known": result.known}
+    tables = {"results": results_table(ranking), "ranking": ranking, "known": result.known}
     if published:
         tables["tables24"] = beside_published(ranking, name)
         write_text(folder / "tables24.md", paper_markdown(f"{name}, test half", [REMARK], [tables["tables24"]]))

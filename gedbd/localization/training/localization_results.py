@@ -92,7 +92,7 @@ class LocalizationResult:
     """The result of a run."""
 
     corpus: ChangeCorpus  # reports and changes
-    levels: tuple[Level, ...]  # the ranked granularities; the first one is that of ``results``
+    levels: tuple[Level, ...]  # the ranked granularities; the first one is that of ``results_table``
     measured: tuple[MeasuredMethod, ...]  # the measured methods, those of the first level first
     baseline: str  # the method that the others are compared with
     first: tuple[str, ...]  # ids of the trained methods, first in tables
@@ -105,11 +105,6 @@ class LocalizationResult:
         granularity = table["granularity"].map({level.granularity: number for number, level in enumerate(self.levels)})
         is_other = ~table["method"].isin(self.first)
         return table.iloc[np.lexsort((is_other, granularity))].reset_index(drop=True)
-
-    @property
-    def results(self) -> pd.DataFrame:
-        """One row per method with the metrics of all granularities, see ``results_table``."""
-        return results_table(self.ranking)
 
     @cached_property
     def known(self) -> pd.DataFrame:

@@ -154,11 +154,8 @@ class Tower(nn.Module):
         side.backbone.set_attn_implementation("sdpa")
         self.backbone = side.backbone
         self.reads_code = side.parts is not None
-        self.num_layers = settings.num_layers
-        self.pooling = settings.pooling
-        self.by_tokens = settings.by_tokens
-        self.is_trained = settings.train_encoders
-        if not self.is_trained:
+        self.settings = settings
+        if not settings.train_encoders:
             side.backbone.requires_grad_(False)
         self._cache: dict[bytes, Tensor] = {}  # features of texts by their tokens, for a frozen encoder
         self.width = settings.num_layers * int(side.backbone.config.hidden_size)
@@ -168,7 +165,7 @@ class Tower(nn.Module):
         """The vectors of all tokens; an encoder of code reads the graph through the attention mask."""
         mask = attention_mask(batch) if self.reads_code else batch.is_token[:, None, None]
         output = self.backbone(input_ids=batch.input_ids, attention_mask=mask, output_hidden_states=True)
-        tokens = torch.cat([layer.float() for layer in output.hidden_states[-self.num_layers :]], dim=-1)
+        tokens = torch.cat([layer.float() for layer in output.hidden_states[-self.settings.num_layers :]], dim=-1)
         is_text = batch.inside("comment") | batch.inside("code")
         is_text[:, 0] |= ~is_text.any(1)
         return TokenFeatures(tokens, is_text)
@@ -178,7 +175,7 @@ class Tower(nn.Module):
 
         The mean is over tokens of comment and code, which attend to the nodes of the graph.
         """
-        if self.pooling == "cls":
+        if self.settings.pooling == "cls":
             return features.tokens[:, 0]
         weight = features.is_text[..., None].float()
         return (features.tokens * weight).sum(1) / weight.sum(1)
@@ -192,14 +189,14 @@ class Tower(nn.Module):
 
     def embed(self, batch: CodeBatch) -> Tensor:
         """The projected vectors of a batch, ``(B, dim)`` float32, not normalized."""
-        if self.by_tokens:
+        if self.settings.by_tokens:
             return self.pool(self.project_tokens(self.read(batch)))
         projected: Tensor = self.projector(self(batch))
         return projected
 
     def forward(self, batch: CodeBatch) -> Tensor:
         """The pooled features of a batch, ``(B, F)`` float32."""
-        return self.pool(self.read(batch)) if self.is_trained else self._cached(batch)
+        return self.pool(self.read(batch)) if self.settings.train_encoders else self._cached(batch)
 
     @torch.no_grad()
     def _cached(self, batch: CodeBatch) -> Tensor:
@@ -214,7 +211,7 @@ class Tower(nn.Module):
                 for kind in edges:
                     kind[0] = 0
                 rows = slice(row, row + 1)
-                text = CodeBatch(batch.n_id[rows], ids, batch.lengths[rows], batch.blocks[rows], CodeEdges(*edges))
+                text = CodeBatch(ids, batch.lengths[rows], batch.blocks[rows], CodeEdges(*edges))
                 self._cache[key] = self.pool(self.read(text))[0]
             features.append(self._cache[key])
         return torch.stack(features)
@@ -253,18 +250,16 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
         positions = order[first:last]
         batch = move_data_to_device(collate([inputs[row] for row in rows[positions].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            token_features = tower.read(batch) if with_tokens or tower.by_tokens else None
+            token_features = tower.read(batch) if with_tokens or tower.settings.by_tokens else None
             pooled = tower(batch) if token_features is None else tower.pool(token_features)
-        if token_features is not None and tower.by_tokens:
+        if token_features is not None and tower.settings.by_tokens:
             vectors = tower.pool(tower.project_tokens(token_features))
         else:
             vectors = tower.projector(pooled)
         features[positions] = normalize(pooled, dim=1).cpu().numpy()
         projected[positions] = normalize(vectors, dim=1).cpu().numpy()
         if token_features is not None and with_tokens:
-            token_vectors = (
-                normalize(tower.projector(token_features.tokens[token_features.is_text]), dim=1).half().cpu().numpy()
-            )
+            token_vectors = tower.project_tokens(token_features).tokens[token_features.is_text].half().cpu().numpy()
             ends = np.cumsum(token_features.is_text.sum(1).cpu().numpy())
             for position, text_tokens in zip(positions.tolist(), np.split(token_vectors, ends[:-1]), strict=True):
                 tokens[position] = text_tokens

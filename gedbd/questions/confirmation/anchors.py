@@ -90,7 +90,7 @@ def pair_features(
         union = set(documents.tags[row]) | set(documents.tags[master_row])
         rows.append(
             {
-                "age_of_master": _log_hours(created_at[row] - created_at[master_row]),
+                "age_of_master": float(log_hours(created_at[row] - created_at[master_row])),
                 "links_of_master": float(history.of_document(master_row, created_at[row])),
                 "tag_overlap": len(shared) / len(union) if union else float("nan"),
                 "title_cosine": float(_unit(text[pair, :half]) @ _unit(master[pair, :half])),
@@ -141,13 +141,9 @@ def _nearest(titles: Titles, history: LinkHistory, created_at: np.ndarray, row: 
         return {"nearest_cosine": np.nan, "nearest_age": np.nan, "nearest_links": np.nan}
     return {
         "nearest_cosine": cosine,
-        "nearest_age": _log_hours(created_at[row] - created_at[best]),
+        "nearest_age": float(log_hours(created_at[row] - created_at[best])),
         "nearest_links": float(history.of_document(best, created_at[row])),
     }
-
-
-def _log_hours(gap: np.timedelta64) -> float:
-    return float(log_hours(np.array([gap]))[0])
 
 
 def _of_master(features: dict[str, float]) -> dict[str, float]:

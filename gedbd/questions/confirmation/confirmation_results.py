@@ -252,51 +252,33 @@ def sections(result: ConfirmationResult, tables: Mapping[str, pd.DataFrame]) -> 
     true = result.data.y[result.data.test]
     pending = result.pending.head(MAX_PENDING).drop(columns="url")
     importances = {name: table for name, table in tables.items() if name.startswith("importance_")}
-    rho = bars(
-        {"Rank correlation on test": result.table},
-        "spearman",
-        "Spearman's rho",
-        lines={"Rank correlation on test": 0},
-    )
+    panel = "Rank correlation on test"
+    rho = bars({panel: result.table}, "spearman", "Spearman's rho", lines={panel: 0})
+    by_decile = "Mean and median of the true times by decile of the predicted ones"
+    times = [
+        ("predicted_against_true", "Predicted against true time", predicted_against_true(predicted, true)),
+        ("calibration", by_decile, calibration(tables["calibration"])),
+    ]
+    falls = []
+    for name, table in importances.items():
+        panels = {"Importance of features on validation": table.head(MAX_BARS)}
+        figure = bars(panels, "importance", "fall of Spearman's rho", name="feature")
+        falls.append((name, name.replace("_", " "), figure))
     all_sections = [
-        Section(
-            "Methods",
-            METHODS_TEXT,
-            [result.table],
-            [("rho_by_method", "Spearman's rho of each method", rho)],
-        ),
+        Section("Methods", METHODS_TEXT, [result.table], [("rho_by_method", "Spearman's rho of each method", rho)]),
         Section("Text and tag network", NETWORK_TEXT, [result.network]),
         Section("Comparison with the paper", PUBLISHED_TEXT, [tables.get("table7", pd.DataFrame())]),
         Section(
             "Predicted and true times",
             f"The method {result.best.replace('_', ' ')} on the test anchors, in log10 of the hours.",
             [tables["calibration"]],
-            [
-                ("predicted_against_true", "Predicted against true time", predicted_against_true(predicted, true)),
-                (
-                    "calibration",
-                    "Mean and median of the true times by decile of the predicted ones",
-                    calibration(tables["calibration"]),
-                ),
-            ],
+            times,
         ),
         Section(
             "Importance of features",
             "How much rho on validation falls when the values of a feature are shuffled.",
             [],
-            [
-                (
-                    name,
-                    name.replace("_", " "),
-                    bars(
-                        {"Importance of features on validation": table.head(MAX_BARS)},
-                        "importance",
-                        "fall of Spearman's rho",
-                        name="feature",
-                    ),
-                )
-                for name, table in importances.items()
-            ],
+            falls,
         ),
         Section("Longest waits first", PENDING_TEXT, [with_urls(pending, result.corpus.reports, ("id",))]),
     ]

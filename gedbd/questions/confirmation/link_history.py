@@ -209,7 +209,7 @@ class Resolutions:
         return {"resolved": 1.0, "hours_since_resolved": float(since[0]), "hours_to_resolve": float(self.hours[row])}
 
 
-def log_hours(gaps: np.ndarray) -> np.ndarray:
+def log_hours(gaps: np.ndarray | np.timedelta64) -> np.ndarray:
     """log10 of durations in hours, at least a minute; NaN for ``NaT``."""
     return np.asarray(np.log10(np.maximum(gaps / np.timedelta64(1, "h"), MIN_HOURS)))
 

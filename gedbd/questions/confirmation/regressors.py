@@ -2,7 +2,7 @@
 
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -164,7 +164,7 @@ class PairNetwork(nn.Module):
         hidden: Sizes of the layers of each stack.
     """
 
-    def __init__(self, dim: int, hidden: list[int]) -> None:
+    def __init__(self, dim: int, hidden: Sequence[int]) -> None:
         super().__init__()
         sizes = [dim, *hidden]
         self.anchor = _layers(sizes)
@@ -190,15 +190,12 @@ class Mlp:
     """Trains ``PairNetwork`` by the L1 loss and Adam; keeps the weights of the epoch with the best validation loss."""
 
     # sizes of the layers over each question; 256 and 64 in the paper, with the tag network 512 and 64
-    hidden: list[int]
+    hidden: Sequence[int]
     batch_size: int = 64  # batch size; 64 in the paper
     lr: float = 2e-5  # learning rate; 2e-5 in the paper
     max_epochs: int = 500  # maximum number of epochs; the paper gives none
     patience: int = 20  # epochs without a better validation loss before training stops
     seed: int = 0  # seed of the initial weights and the batches
-
-    def __post_init__(self) -> None:
-        self.hidden = list(self.hidden)
 
     def fit(self, train: Examples, val: Examples) -> None:
         """Fits on training examples; the best epoch is ``best_epoch_``."""

@@ -159,8 +159,7 @@ def small_input(length: int, blocks: list[list[int]], node_node: list[list[int]]
 def test_inputs_are_padded_and_edges_get_the_row_of_their_input() -> None:
     first = small_input(4, [[1, 0], [2, 1], [0, 0], [0, 0], [0, 0]], [])
     second = small_input(6, [[1, 1], [3, 1], [0, 0], [0, 0], [0, 0]], [[4, 5], [5, 5]])
-    batch = collate([first, second], rows=[7, 3])
-    assert batch.n_id.tolist() == [7, 3]
+    batch = collate([first, second])
     assert batch.input_ids.tolist() == [[10, 11, 12, 13, 1, 1], [10, 11, 12, 13, 14, 15]]
     assert batch.lengths.tolist() == [4, 6]
     assert batch.is_token.sum(1).tolist() == [4, 6]
@@ -169,7 +168,6 @@ def test_inputs_are_padded_and_edges_get_the_row_of_their_input() -> None:
     assert batch.inside("code").nonzero().tolist() == [[0, 2], [1, 3]]
     assert batch.inside("comment").nonzero().tolist() == [[1, 1]]
     assert not batch.inside("roles").any()
-    assert collate([first]).n_id.tolist() == [0]
 
 
 def test_what_is_wrong_is_said_in_one_line(code, graph) -> None:

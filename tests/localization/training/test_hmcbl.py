@@ -51,7 +51,7 @@ def test_keys_are_those_of_the_twin_and_rows_those_of_the_corpus(change_corpus, 
     first = 0 if positives else 6  # of the rows, the negatives come last
     changes, reports = system.network.changes, system.network.reports
     assert changes.bank.rows[: 12 - first].tolist() == batch.commit_rows[first:].tolist()
-    assert reports.bank.rows[: 12 - first].tolist() == batch.report_rows[first:].tolist()
+    assert reports.bank.rows[: 12 - first].tolist() == batch.n_id[first:].tolist()
     assert torch.equal(changes.bank.keys[: 12 - first], changes.keys(batch.changes)[first:])
     assert int(changes.bank.place) == 12 - first
 
@@ -82,7 +82,7 @@ def test_the_banks_never_give_a_report_its_own_positives(change_corpus):
     links = network.links
     for epoch in range(3):
         for number, batch in enumerate(data.train_dataloader()):
-            reports = batch.report_rows[: len(batch.report_rows) // 2]
+            reports = batch.n_id[: len(batch.n_id) // 2]
             allowed = links.are_negatives(reports[:, None], network.changes.bank.rows)
             for report, kept in zip(reports.tolist(), allowed, strict=True):
                 inducing = set(change_corpus.inducing["commit"].relevant(report).tolist())
