@@ -310,7 +310,8 @@ def test_a_run_on_the_hub_has_its_metrics_and_loads_by_its_name(home, graph_run,
 def test_a_model_that_differs_leaves_nothing(home, graph_run, monkeypatch):
     folder, command = home
     before = set(folder.iterdir())
-    monkeypatch.setattr(export_formats, "TOLERANCE", 1e-12)
+    strict = export_formats.find_format("sentence_transformers")._replace(tolerance=-1.0)
+    monkeypatch.setitem(export_formats.FORMATS, "sentence_transformers", strict)
     with pytest.raises(SystemExit, match="differ from gedbd's by"):
         command("export", "run=graph", "out=new")
     assert set(folder.iterdir()) == before

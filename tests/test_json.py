@@ -53,7 +53,7 @@ def test_tables_of_runs_of_a_comparison_and_of_a_page(told, small, tmp_path, sam
         for table in ("results", "ranking"):
             same_rows(run[table], tmp_path / name / f"{table}.csv")
         assert run["leak"] == json.loads((tmp_path / name / "leak.json").read_text())
-        assert "json" not in (tmp_path / name / "config.yaml").read_text()
+        assert "json:" not in (tmp_path / name / "config.yaml").read_text()
     compared = told("compare", "run=bm25", "against=constant", "out=compared.csv")
     same_rows(compared["comparison"], tmp_path / "compared.csv")
     told("compare", "bm25", "constant", "out=compared.tex")
