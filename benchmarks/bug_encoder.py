@@ -11,6 +11,7 @@ interrupted ones; ``card`` ranks the newest fifth of the trackers that were left
 import argparse
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -44,7 +45,7 @@ reports, by which gedbd recognises it. They hold no text.
 - Trained on {date}: `python benchmarks/bug_encoder.py train FOLDER --runs RUNS`, which runs `gedbd train
   experiment=across_trackers` on all trackers, and with one of them left out: 480 batches, each of 16 groups of one
   tracker with two reports and a hard negative, seed 0, bfloat16.
-- Training data: all duplicate groups of {data}.
+{data}
 - {share:.0%} of the learned change is added to the weights (`lora_alpha` in `adapters.json`; Wortsman et al., "Robust
   Fine-Tuning of Zero-Shot Models", 2022). Rank, learning rate and temperature were not tuned.
 - Sources: xamarin/bugzilla-archives; tidev/jira-archive (Apache-2.0); SPEAR-SE/LogInBugReportsEmpirical_Data (Apache
@@ -155,7 +156,12 @@ def main() -> None:
     general += card_rows(runs, "cs.stackexchange.com", forum, [])
     text = CARD.format(
         date=date.today().isoformat(),
-        data=", ".join((*TRACKERS, *SMALL)) + " and the duplicate titles of Ask Ubuntu",
+        data=textwrap.fill(
+            f"- Training data: all duplicate groups of {', '.join((*TRACKERS, *SMALL))} and the duplicate titles of Ask"
+            " Ubuntu.",
+            width=120,
+            subsequent_indent="  ",
+        ),
         share=SHARE,
         rows="\n".join(rows),
         general="\n".join(general),
