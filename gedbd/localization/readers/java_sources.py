@@ -36,7 +36,8 @@ def read_java_sources(
 
     A document is a method: ``id`` is ``path:line:name``, ``title`` the name, ``description`` the code; ``comment`` is
     its Javadoc and ``path`` the file. Methods have no dates and no duplicates: of methods that differ only in white
-    space and comments, the first is kept.
+    space and comments, the first is kept. Raises ValueError if the path is none of these, a line is invalid, or there
+    is no method.
 
     Args:
         name: Short name of the corpus; null takes it from the path.
@@ -45,9 +46,6 @@ def read_java_sources(
         skip_folders: Names of folders of build output, which are left out beside a build file or ``src``.
         max_file_kb: Larger files are left out; in units of 1,000 bytes.
         max_method_lines: Longer methods are left out.
-
-    Raises:
-        ValueError: If the path is none of these, a line is invalid, or there is no method.
     """
     source = Path(path)
     if not source.exists():

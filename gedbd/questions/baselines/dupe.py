@@ -102,8 +102,7 @@ class Dupe(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns the weights from the training pairs.
 
-        Raises:
-            ValueError: If the training split has no positive or no negative pair.
+        Raises ValueError if the training split has no positive or no negative pair.
         """
         from sklearn.linear_model import LogisticRegression
 
