@@ -108,19 +108,14 @@ class Filters:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a report matches.
+    """Why a report matches."""
 
-    Attributes:
-        terms: Shared words, the rarest in the tracker first.
-        fields: Equal fields, name to value.
-        sentences: Pairs of a sentence of the new and of the stored report, with the fraction of shared words (0 to 1,
-            rare words count more), the most similar first.
-        reasons: Short phrases for the largest contributions to the ranker's score, in descending order.
-    """
-
-    terms: tuple[str, ...]
-    fields: dict[str, str]
+    terms: tuple[str, ...]  # shared words, the rarest in the tracker first
+    fields: dict[str, str]  # equal fields, name to value
+    # pairs of a sentence of the new and of the stored report, with the fraction of shared words (0 to 1, rare words
+    # count more), the most similar first
     sentences: tuple[tuple[str, str, float], ...]
+    # short phrases for the largest contributions to the ranker's score, in descending order
     reasons: tuple[str, ...] = ()
 
 

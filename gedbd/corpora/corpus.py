@@ -185,13 +185,10 @@ GRANULARITIES: tuple[Granularity, ...] = ("commit", "file", "hunk")
 
 @dataclass(frozen=True, repr=False)
 class FixedReports(Corpus):
-    """Reports of a bug localization data set that says how they were fixed.
+    """Reports of a bug localization data set that says how they were fixed."""
 
-    Attributes:
-        fixes: The columns of ``FIX_COLUMNS``, each empty where the data set does not say. A report may have several
-            rows. Commits and files are named as the data set does; ``read_git`` finds them in the project's history.
-    """
-
+    # the columns of ``FIX_COLUMNS``, each empty where the data set does not say. A report may have several rows.
+    # Commits and files are named as the data set does; ``read_git`` finds them in the project's history
     fixes: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FIX_COLUMNS), dtype=str))
 
 

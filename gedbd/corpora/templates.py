@@ -1,6 +1,7 @@
 """Text templates: from the fields of a report to the encoder's input."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -19,15 +20,10 @@ MIN_OPEN_TOKENS = 8  # minimum number of tokens for the part without a budget
 
 
 class Texts(NamedTuple):
-    """The result of a text template.
+    """The result of a text template."""
 
-    Attributes:
-        texts: N texts of N reports.
-        warnings: Warnings of the template, one sentence each.
-    """
-
-    texts: list[str]
-    warnings: tuple[str, ...] = ()
+    texts: list[str]  # N texts of N reports
+    warnings: tuple[str, ...] = ()  # warnings of the template, one sentence each
 
 
 class Text(Protocol):
@@ -56,40 +52,34 @@ def join_texts(titles: Iterable[str], descriptions: Iterable[str]) -> list[str]:
     return [f"{title.strip()}\n{description.strip()}".strip() for title, description in pairs]
 
 
+@dataclass(eq=False)
 class FieldTemplate:
     """Joins a report's fields into one text, each after a marker: ``[PRODUCT] Mail [SUMMARY] Crash [DESCRIPTION] ...``.
 
     The form is that of "SBERT with Contrastive Learning + VLM Augmentation"; parts that a report lacks are left out.
     Unlike in the paper, each part is cut to its own number of tokens, so that a long log in the description displaces
     nothing else, and all parts are on one line. Without budgets the whole text is cut at its end, as in the paper.
-
-    Args:
-        order: The parts to write, of ``PARTS``, in this order.
-        tokens: Maximum number of tokens of each part, without its marker. One part may have null: it gets what the
-            others leave, report by report. Null instead of the mapping cuts no part.
-        captions: A table written by ``gedbd caption``, for the part ``screenshots``; null leaves the part out.
-        cleaning: Cleans descriptions first; takes and returns texts.
-        lines: Start a line with each part and each image, and write ``[Image:file]`` without a blank, as in the paper.
-            WordPiece tokenizers read the same tokens, byte-level BPE tokenizers others.
     """
 
-    def __init__(
-        self,
-        order: Sequence[str],
-        tokens: Mapping[str, int | None] | None,
-        captions: str | None,
-        cleaning: Callable[[pd.Series], list[str]],
-        lines: bool = False,
-    ) -> None:
-        unknown = [part for part in (*order, *(tokens or ())) if part not in PARTS]
-        if unknown or len(set(order)) < len(order) or not order:
-            raise ValueError(f"text.order={list(order)}: name each part once: {', '.join(PARTS)}")
-        self.order = list(order)
-        self.tokens = None if tokens is None else dict(tokens)
-        self.open = [] if tokens is None else _open_part(order, tokens)
-        self.captions = captions
-        self.cleaning = cleaning
-        self.separator = "\n" if lines else " "
+    order: Sequence[str]  # the parts to write, of ``PARTS``, in this order
+    # maximum number of tokens of each part, without its marker. One part may have null: it gets what the others leave,
+    # report by report. Null instead of the mapping cuts no part
+    tokens: Mapping[str, int | None] | None
+    # a table written by ``gedbd caption``, for the part ``screenshots``; null leaves the part out
+    captions: str | None
+    cleaning: Callable[[pd.Series], list[str]]  # cleans descriptions first; takes and returns texts
+    # start a line with each part and each image, and write ``[Image:file]`` without a blank, as in the paper. WordPiece
+    # tokenizers read the same tokens, byte-level BPE tokenizers others
+    lines: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [part for part in (*self.order, *(self.tokens or ())) if part not in PARTS]
+        if unknown or len(set(self.order)) < len(self.order) or not self.order:
+            raise ValueError(f"text.order={list(self.order)}: name each part once: {', '.join(PARTS)}")
+        self.order = list(self.order)
+        self.tokens = None if self.tokens is None else dict(self.tokens)
+        self.open = [] if self.tokens is None else _open_part(self.order, self.tokens)
+        self.separator = "\n" if self.lines else " "
 
     def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
         """The texts of N reports.

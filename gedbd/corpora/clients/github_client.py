@@ -59,10 +59,9 @@ class GitHub(Tracker):
     Args:
         base_url: https://api.github.com, or https://HOST/api/v3 of GitHub Enterprise Server.
         page_size: Number of records per response, at most 100.
-        comments: Whether to fetch comments.
     """
 
-    comments: bool
+    comments: bool  # whether to fetch comments
     name: ClassVar[str] = "github"
     token: ClassVar[str] = "GITHUB_TOKEN"
 

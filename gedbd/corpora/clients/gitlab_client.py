@@ -21,10 +21,9 @@ class GitLab(Tracker):
     Args:
         base_url: https://gitlab.com, or the address of another server.
         page_size: Number of records per response, at most 100.
-        comments: Whether to fetch the notes of closed issues.
     """
 
-    comments: bool
+    comments: bool  # whether to fetch the notes of closed issues
     name: ClassVar[str] = "gitlab"
     token: ClassVar[str] = "GITLAB_TOKEN"
     token_header: ClassVar[str] = "PRIVATE-TOKEN"

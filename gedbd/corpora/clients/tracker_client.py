@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
@@ -81,41 +82,26 @@ class RefusedError(ValueError):
         self.status = status
 
 
+@dataclass(eq=False)
 class Client:
     """HTTP client of one tracker.
 
     ``urllib3.Retry`` does not repeat interrupted responses, and does not know the rate limits of trackers.
-
-    Args:
-        base_url: Address of the tracker without a trailing slash; requests to other servers are refused.
-        secrets: Headers with a token, see ``HttpSession``.
-        token: The environment variable of the token, for messages.
-        max_wait_s: Maximum wait for a rate limit, in seconds.
-        say: Prints a line.
-        sleep: Waits for a number of seconds.
-        now: Returns the seconds since 1970.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        secrets: Mapping[str, str],
-        token: str,
-        max_wait_s: float,
-        say: Callable[[str], None],
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.base_url = base_url
-        self.token = token
-        self.max_wait_s = max_wait_s
-        self.say = say
+    base_url: str  # address of the tracker without a trailing slash; requests to other servers are refused
+    secrets: Mapping[str, str] = field(repr=False)  # headers with a token, see ``HttpSession``
+    token: str  # the environment variable of the token, for messages
+    max_wait_s: float  # maximum wait for a rate limit, in seconds
+    say: Callable[[str], None]  # prints a line
+    sleep: Callable[[float], None] = time.sleep  # waits for a number of seconds
+    now: Callable[[], float] = time.time  # returns the seconds since 1970
+
+    def __post_init__(self) -> None:
         self.started: float | None = None  # time of the first response by the server's clock
         self.repeated = 0  # number of repeated records, see ``PageList``
-        self._sleep = sleep
-        self._now = now
         accept = {"Accept": "application/json"}
-        self._session = HttpSession(self.base_url, "tracker.base_url", secrets, accept)
+        self._session = HttpSession(self.base_url, "tracker.base_url", self.secrets, accept)
 
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
         """Requests a path below ``base_url``, or a complete address.
@@ -137,7 +123,7 @@ class Client:
 
     def _wait(self, wait: Wait) -> None:
         """Prints the reason and waits. Raises ValueError if it would take longer than ``max_wait_s``."""
-        end = datetime.fromtimestamp(self._now() + wait.seconds, UTC)
+        end = datetime.fromtimestamp(self.now() + wait.seconds, UTC)
         until = f"{end:%Y-%m-%d %H:%M:%S} UTC"
         if wait.seconds > self.max_wait_s:
             raise ValueError(
@@ -145,7 +131,7 @@ class Client:
                 f" longer wait than max_wait_s={self.max_wait_s:g}"
             )
         self.say(f"{wait.reason}; waiting {duration(wait.seconds)}, until {until}")
-        self._sleep(wait.seconds)
+        self.sleep(wait.seconds)
 
     def _ask(self, url: str, attempt: int) -> Answer | Wait:
         """Requests an address once. Raises ValueError if another attempt would not help."""
@@ -163,7 +149,7 @@ class Client:
             raise ValueError(f"{error}; lower tracker.page_size") from error
         if self.started is None:
             # With a server clock ahead of time, the next fetch would miss changes.
-            self.started = min(self._now(), server_time(response.headers, self._now()))
+            self.started = min(self.now(), server_time(response.headers, self.now()))
         status = response.status_code
         if status < 300:
             return parse_answer(url, response, body)
@@ -171,7 +157,7 @@ class Client:
         message = self._session.masked(server_message(body))
         if has_token:  # the server may quote the token
             message = message.replace(read_secret(self.token) or "\0", "***")
-        limit_s = limit_wait_s(status, response.headers, message, self._now())
+        limit_s = limit_wait_s(status, response.headers, message, self.now())
         if limit_s is not None:
             advice = "" if has_token else f"; set {self.token} to raise it"
             return Wait(limit_s, f"{self.base_url}: the rate limit is reached{advice}")

@@ -48,23 +48,13 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Tracker(ABC):
-    """A kind of tracker; the fields say where it is and what to fetch from it.
+    """A kind of tracker; the fields say where it is and what to fetch from it."""
 
-    Args:
-        base_url: Its address.
-        page_size: Number of records per response; a server may return fewer.
-
-    Attributes:
-        name: Its name on the command line.
-        token: The environment variable that holds its token.
-        token_header: The header that the token is sent in; empty for ``Authorization``.
-    """
-
-    base_url: str
-    page_size: int
-    name: ClassVar[str]
-    token: ClassVar[str]
-    token_header: ClassVar[str] = ""
+    base_url: str  # its address
+    page_size: int  # number of records per response; a server may return fewer
+    name: ClassVar[str]  # its name on the command line
+    token: ClassVar[str]  # the environment variable that holds its token
+    token_header: ClassVar[str] = ""  # the header that the token is sent in; empty for ``Authorization``
 
     def secrets(self) -> Mapping[str, str]:
         """The headers that hold the token; empty without a token."""

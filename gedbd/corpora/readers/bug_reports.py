@@ -40,20 +40,14 @@ LONG_DESCRIPTION = 100_000
 
 
 class ReportOptions(TypedDict, total=False):
-    """The options that the readers of reports share.
+    """The options that the readers of reports share."""
 
-    Args:
-        last_n: Keep only this many reports, the latest ones; ``None`` keeps all.
-        image_dir: Folder of the attached images, by default that of the file.
-        url_template: Address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none.
-        keep_template: Keep the lines of the tracker's issue template in descriptions, as by default.
-        recognised_by: How ``dataset=auto`` recognises the format, see ``formats``; readers do not use it.
-    """
-
-    last_n: int | None
-    image_dir: str | None
+    last_n: int | None  # keep only this many reports, the latest ones; ``None`` keeps all
+    image_dir: str | None  # folder of the attached images, by default that of the file
+    # address of a report without one, in which ``{issue_id}`` stands for its id; ``None`` for none
     url_template: str | None
-    keep_template: bool
+    keep_template: bool  # keep the lines of the tracker's issue template in descriptions, as by default
+    # how ``dataset=auto`` recognises the format, see ``formats``; readers do not use it
     recognised_by: Mapping[str, Any]
 
 

@@ -23,17 +23,12 @@ from gedbd.io.files import corpus_name, locate
 
 
 class TableOptions(ReportOptions, total=False):
-    """The options of tables.
+    """The options of tables."""
 
-    Args:
-        date_format: ``ISO8601``, or a format of ``datetime.strptime``; ``None`` detects it.
-        html: Whether descriptions are HTML.
-        links: A CSV file of further duplicates: the id of a report in its first column, those of its duplicates in the
-            second one; ``None`` for none.
-    """
-
-    date_format: str | None
-    html: bool
+    date_format: str | None  # ``ISO8601``, or a format of ``datetime.strptime``; ``None`` detects it
+    html: bool  # whether descriptions are HTML
+    # a CSV file of further duplicates: the id of a report in its first column, those of its duplicates in the second
+    # one; ``None`` for none
     links: str | None
 
 

@@ -35,15 +35,10 @@ class ExportRow(int):
 
 
 class ExportOptions(ReportOptions, total=False):
-    """The options that the readers of all trackers share; ``image_dir`` is by default the folder of the export.
+    """The options that the readers of all trackers share; ``image_dir`` is by default the folder of the export."""
 
-    Args:
-        as_created: Reset titles and fields to their values at the creation of a report, if its history is known.
-        repositories: Keep only the issues of these repositories or projects; ``None`` keeps all.
-    """
-
-    as_created: bool
-    repositories: Sequence[str] | None
+    as_created: bool  # reset titles and fields to their values at the creation of a report, if its history is known
+    repositories: Sequence[str] | None  # keep only the issues of these repositories or projects; ``None`` keeps all
 
 
 def read_tracker(

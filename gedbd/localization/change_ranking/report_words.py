@@ -218,15 +218,8 @@ class Bm25Field:
 
     sum over the words of weight * log(1 + (n - df + .5) / (df + .5)) * tf / (tf + k1 (1 - b + b l / mean l)).
 
-    Args:
-        lengths: ``(N,)`` number of words of each text.
-        num_texts: Number n of texts that exist.
-        queries: Weights of the words of each query.
-        k1: Saturation of term frequency.
-        b: Length normalization, from 0 to 1.
-
-    Attributes:
-        scores: For each query ``(N,)`` float32.
+    ``lengths (N,)`` are the numbers of words of the texts, of which ``num_texts`` exist, the n above; ``queries`` hold
+    the weights of the words of each query. ``scores`` are those of each query, ``(N,)`` float32.
     """
 
     def __init__(

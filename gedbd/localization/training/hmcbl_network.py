@@ -48,17 +48,11 @@ class MomentumTwin(nn.Module):
 
 
 class MemoryBank(nn.Module):
-    """A queue of the last keys of a momentum twin. He et al., "Momentum Contrast", 2020.
+    """A queue of the last keys of a momentum twin. He et al., "Momentum Contrast", 2020."""
 
-    Attributes:
-        keys: ``(K, D)`` unit rows.
-        rows: ``(K,)`` rows of the keys in the corpus; ``EMPTY`` without a key.
-        place: ``()`` position of the next key.
-    """
-
-    keys: Tensor
-    rows: Tensor
-    place: Tensor
+    keys: Tensor  # ``(K, D)`` unit rows
+    rows: Tensor  # ``(K,)`` rows of the keys in the corpus; ``EMPTY`` without a key
+    place: Tensor  # ``()`` position of the next key
 
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()

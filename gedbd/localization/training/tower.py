@@ -95,12 +95,10 @@ class GatheredBatchNorm(nn.BatchNorm1d):
     """Batch normalization by the statistics of the rows of all processes, on any device.
 
     PyTorch's SyncBatchNorm needs a GPU.
-
-    Attributes:
-        exchange: Returns the rows ``(M, D)`` of all processes, with gradients, and the position of the first row of
-            this process; None uses the rows of this process alone.
     """
 
+    # returns the rows ``(M, D)`` of all processes, with gradients, and the position of the first row of this process;
+    # None uses the rows of this process alone
     exchange: Callable[[Tensor], tuple[Tensor, int]] | None = None
 
     def forward(self, input: Tensor) -> Tensor:

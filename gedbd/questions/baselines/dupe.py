@@ -76,6 +76,7 @@ def _unit_sets(sets: list[tuple[str, ...]], tag_numbers: dict[str, int]) -> csr_
     return matrix
 
 
+@dataclass(eq=False)
 class Dupe(Scorer):
     """Dupe (Ahasanuzzaman et al., "Mining Duplicate Questions in Stack Overflow", MSR 2016).
 
@@ -84,20 +85,17 @@ class Dupe(Scorer):
     classes are balanced by weights, as negatives outnumber positives. Unlike in the paper, words are not stemmed,
     candidates need not share a tag with the query, and the pair sampler draws the pairs.
 
-    Args:
-        c: Inverse strength of the penalty on squared weights.
-        max_characters: Length that descriptions and code are cut to.
-
     Attributes:
         weights_: Learned weight of each comparison, by name.
         intercept_: Log odds of a pair whose cosines are all 0.
     """
 
-    def __init__(self, c: float = 1.0, max_characters: int = MAX_CHARACTERS) -> None:
-        if c <= 0:
-            raise ValueError(f"dupe: c={c} must be above 0")
-        self.c = c
-        self.max_characters = max_characters
+    c: float = 1.0  # inverse strength of the penalty on squared weights
+    max_characters: int = MAX_CHARACTERS  # length that descriptions and code are cut to
+
+    def __post_init__(self) -> None:
+        if self.c <= 0:
+            raise ValueError(f"dupe: c={self.c} must be above 0")
 
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns the weights from the training pairs.

@@ -44,12 +44,9 @@ class ReportStore(ABC):
 
     The statements of this class are valid in both; ``?`` marks a value. Every method raises ``StoreUnavailable`` if the
     store cannot be used.
-
-    Attributes:
-        path: Name of the store in messages.
     """
 
-    path: Path | str
+    path: Path | str  # name of the store in messages
     key_column: ClassVar[str]  # by which the reports are ordered
 
     @abstractmethod
