@@ -11,7 +11,7 @@ import requests
 from gedbd.corpora.readers.bughub import find_table
 from gedbd.corpora.readers.csv_file import open_packed, read_table
 from gedbd.io.checksums import CHECKSUMS, checksum, note_checksums, noted_checksums
-from gedbd.io.console import byte_progress
+from gedbd.io.console import item_progress
 from gedbd.io.http import CHUNK_BYTES, HttpSession, naming, shown_url
 from gedbd.io.unpacking import CURE, GIGABYTE, MAX_BYTES, asked_bytes, check_space
 
@@ -165,7 +165,7 @@ def receive(response: requests.Response, part: Path, offset: int) -> None:
     try:
         check_size(response, total or 0)
         check_space(part.parent, (total or start) - start)
-        with part.open("ab" if start else "wb") as out, byte_progress() as progress:
+        with part.open("ab" if start else "wb") as out, item_progress("MB", transient=False, scale=1e6) as progress:
             validator_file(part).write_text(validator_of(response))
             task = progress.add_task(part.stem, total=total, completed=start)
             for chunk in response.iter_content(CHUNK_BYTES):

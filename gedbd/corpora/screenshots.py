@@ -32,7 +32,6 @@ IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 SEPARATOR = ";"
 COLUMNS = ("image", "sha256", "caption", "status")
 DESCRIBED = "described"
-MIN_PROGRESS_IMAGES = 65  # fewer are checked without a progress bar
 
 
 class ImageFile(NamedTuple):
@@ -51,8 +50,7 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
     """
     distinct = list(dict.fromkeys(names))
     root = os.path.realpath(image_dir)
-    tracked = track(distinct, "check images", disable=len(distinct) < MIN_PROGRESS_IMAGES)
-    return [_check(name, root, max_megapixels, max_megabytes) for name in tracked]
+    return [_check(name, root, max_megapixels, max_megabytes) for name in track(distinct, "check images")]
 
 
 def open_image(path: Path) -> "Image.Image":

@@ -122,24 +122,27 @@ def encode_texts(tokens: TokenTable, prepared: PreparedBackend, label: str = "en
 
 
 def encode_batches(
-    tokens: TokenTable, prepared: PreparedBackend, label: str
+    tokens: TokenTable, prepared: PreparedBackend, label: str, once: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Encodes texts in batches of similar length and shows a progress bar with the rate and the remaining time.
+    """Encodes texts in batches of similar length and shows the progress; ``once`` says that the vectors are cached.
 
     Yields:
         Rows ``(U,)`` and their pooled vectors ``(U, hidden)`` float32, batch by batch.
     """
-    order = np.argsort(tokens.lengths, kind="stable")
-    runs = split_by_tokens(tokens.lengths[order].tolist(), prepared.tokens_a_batch)
-    # The longest texts come first: memory peaks at once, and the remaining time is not underestimated.
+    lengths = tokens.lengths
+    order = np.argsort(lengths, kind="stable")
+    runs = split_by_tokens(lengths[order].tolist(), prepared.tokens_a_batch)
+    # The longest texts come first, so that memory peaks at once.
     batches = [order[first:last] for first, last in reversed(runs)]
-    count = len(tokens.lengths)
+    count = len(lengths)
+    encoded_tokens = 0
     with item_progress("reports", transient=False, disable=count < MIN_PROGRESS_TEXTS) as progress:
-        task = progress.add_task(label, total=count)
+        task = progress.add_task(label, total=count, once=once)
         encoded = prepared.encode(tokens.batch(rows) for rows in batches)
         for rows, vectors in zip(batches, encoded, strict=True):
             yield rows, vectors
-            progress.update(task, advance=len(rows))
+            encoded_tokens += int(lengths[rows].sum())
+            progress.update(task, advance=len(rows), share=encoded_tokens / len(tokens.ids))
 
 
 class Quickest:

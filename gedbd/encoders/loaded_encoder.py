@@ -152,7 +152,7 @@ class LoadedEncoder:
             return encode_texts(self.tokenize(texts), prepared, label)[:, : self.model.features]
 
         def encode_missing(missing: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            return encode_batches(self.tokenize(missing), prepared, label)
+            return encode_batches(self.tokenize(missing), prepared, label, once=True)
 
         # PyTorch has an empty key, so that backends with equal vectors share a file.
         prefix = hashlib.blake2b(self.prefix.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

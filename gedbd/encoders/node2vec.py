@@ -14,7 +14,6 @@ from gedbd.corpora.fields import occurrence_matrix
 from gedbd.io.console import track
 
 BLOCK_TAGS = 256
-MIN_PROGRESS_WALKS = 5000
 
 
 @dataclass(frozen=True)
@@ -231,8 +230,7 @@ def random_walks(
     if not len(paths):
         return paths
     paths[:, 1] = steps.draw(paths[:, 0], rng)
-    is_short = len(paths) < MIN_PROGRESS_WALKS
-    for step in track(range(2, length), "random walks over tags", transient=True, disable=is_short):
+    for step in track(range(2, length), "random walks over tags"):
         paths[:, step] = steps.draw_biased(paths[:, step - 2], paths[:, step - 1], rng)
     return paths
 
@@ -288,6 +286,5 @@ class _Sentences:
         self.words = np.array([str(node) for node in range(int(paths.max()) + 1)], dtype=object)
 
     def __iter__(self) -> Iterator[list[str]]:
-        is_short = len(self.paths) < MIN_PROGRESS_WALKS
-        for path in track(self.paths, "learn tag vectors", transient=True, disable=is_short):
+        for path in track(self.paths, "learn tag vectors"):
             yield self.words[path].tolist()

@@ -18,7 +18,7 @@ from gedbd.corpora.corpus import PARTS
 from gedbd.experiments.retrieval_module import RetrievalDataModule
 from gedbd.experiments.training_task import TrainingSetup
 from gedbd.experiments.validation_ranking import PASSES_PER_STEP
-from gedbd.io.console import duration, print_detail
+from gedbd.io.console import Pace, duration, print_detail
 from gedbd.sampling.batches import BatchIndices
 
 FIRST_TIMED, LAST_TIMED = 10, 30  # steps; the first ones of a training are slower
@@ -91,6 +91,8 @@ def _batch_size_in(roots: Sequence[Path], group: str, choice: str | None) -> Any
 class TrainingTime(Callback):
     """Prints the number of steps at the start, and after 30 of them how long an epoch and the training will take.
 
+    Outside terminals, where Lightning shows no bar, a line a minute follows; see ``Pace``.
+
     Args:
         about: The beginning of the first line.
         console: Where the lines are printed.
@@ -103,6 +105,7 @@ class TrainingTime(Callback):
         self._started = 0.0
         self._reports = 0
         self._is_timed = False
+        self._training = self._evaluation = Pace("", "batches", None)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Prints the number of steps."""
@@ -111,11 +114,39 @@ class TrainingTime(Callback):
         devices = f" on each of {trainer.world_size} devices" if trainer.world_size > 1 else ""
         print_detail(self.console, f"{self.about}; {steps:,} step{'' if steps == 1 else 's'} an epoch{devices}")
 
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts to count the batches of an epoch."""
+        name = f"epoch {trainer.current_epoch + 1}"
+        self._training = Pace(name, "batches", trainer.num_training_batches, is_known=True)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts to count the batches of a validation."""
+        self._evaluation = Pace("validation", "batches", sum(trainer.num_val_batches), is_known=True)
+
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Starts to count the batches of a test."""
+        self._evaluation = Pace("test", "batches", sum(trainer.num_test_batches))
+
+    def on_test_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Counts the batches of a validation or test."""
+        self._evaluation.update(batch_idx + 1)
+
+    on_validation_batch_end = on_test_batch_end
+
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Times some steps of the first epoch."""
         number = batch_idx + 1
+        self._training.update(number)
         if self._is_timed or number < FIRST_TIMED:
             return
         if number == FIRST_TIMED:

@@ -11,13 +11,14 @@ import textwrap
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task, TaskID
+    from rich.progress import Progress, TaskID
 
 T = TypeVar("T")
 
@@ -37,7 +38,10 @@ UNIMPORTANT_WARNINGS = (
     r".*module\(s\) in eval mode at the start of training.*",  # momentum encoders stay in it
 )
 MIN_ANNOUNCED_ITEMS = 100
-MIN_ANNOUNCED_BYTES = 10_000_000
+MIN_TIMED_SECONDS = 5  # of work, before it is said how long the rest takes
+MIN_BAR_SECONDS = 1
+MIN_UPDATE_SECONDS = 0.1
+LONG_SECONDS = 60
 UNWRAPPED_WIDTH = 10_000  # columns in a pipe or file, where lines do not break
 
 # Zero-width joiners spell Persian and Indic words and emojis; next to Latin, Greek and Cyrillic letters they only hide
@@ -335,86 +339,138 @@ def silence_library_logs() -> None:
         warnings.filterwarnings("ignore", message=message)
 
 
-def track(
-    sequence: Iterable[T],
-    description: str,
-    total: float | None = None,
-    transient: bool = False,
-    console: "Console | None" = None,
-    disable: bool = False,
-) -> Iterable[T]:
-    """Iterates with the progress bar of ``rich.progress.track``, or announces the start if there is no terminal."""
-    from rich import progress
-    from rich.markup import escape
+class Pace:
+    """Says on standard error how long work takes.
 
-    hidden = disable or is_quiet()
-    if not hidden:
-        announce(f"{description} ...")
-    return progress.track(
-        sequence, escape(printable(description)), total=total, transient=transient, console=console, disable=hidden
-    )
-
-
-def byte_progress(transient: bool = False) -> "Progress":
-    """A progress bar of bytes; a transient one vanishes at the end, and is replaced by a line outside terminals."""
-    from rich.progress import DownloadColumn, TransferSpeedColumn
-
-    columns = (DownloadColumn(), TransferSpeedColumn())
-    return _progress("bytes", MIN_ANNOUNCED_BYTES, transient, False, columns)
-
-
-def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "Progress":
-    """A progress bar of items.
+    Once some batches are timed, a line says how long all will take if that is over a minute. Where there is no
+    terminal, a line a minute says how much is done, how fast, and how long the rest takes.
 
     Args:
-        unit: Name of the items, such as ``commits``.
-        transient: The bar vanishes at the end, and is replaced by a line outside terminals.
-        disable: Shows nothing.
+        name: What is done.
+        unit: Name of the items, such as ``reports``; empty for items without a name.
+        total: Number of items; None if unknown.
+        once: Whether the result is cached, so that the next run does not wait.
+        is_known: Whether the length has been said already.
+
+    Attributes:
+        state: How much is done, how fast, and how long the rest takes.
     """
-    from rich.progress import MofNCompleteColumn, ProgressColumn
-    from rich.text import Text
 
-    class RateColumn(ProgressColumn):
-        """``1,234 commits/s`` or ``0.25 images/s``; empty before the first item."""
+    def __init__(self, name: str, unit: str, total: float | None, once: bool = False, is_known: bool = False) -> None:
+        self.name = name
+        self.unit = unit
+        self.total = total
+        self.once = once
+        self.is_known = is_known
+        self.state = ""
+        self._is_terminal = open_console().is_terminal
+        self._first: tuple[float, float, float] | None = None  # time, items and share
+        self._last_line = 0.0
 
-        def render(self, task: "Task") -> Text:
-            if task.speed is None:
-                return Text("")
-            return Text(f"{task.speed:,.{0 if task.speed >= 10 else 2}f} {unit}/s")
+    def update(self, done: float, share: float | None = None) -> None:
+        """Takes the number of items that are done, and their share of the work unless all items take equally long."""
+        now = time.monotonic()
+        if share is None:
+            share = done / self.total if self.total else 0.0
+        if self._first is None:
+            self._first = (now, done, share)  # the first batch is not timed, as it also loads and compiles
+            self._last_line = now
+        began, done_before, share_before = self._first
+        seconds = now - began
+        self.state = f"{done:,.0f}{f' of {self.total:,.0f}' if self.total else ''} {self.unit}"
+        if not self.unit:
+            self.state = f"{share:.0%}"
+        if seconds < MIN_TIMED_SECONDS:
+            return
+        rate = (done - done_before) / seconds
+        if self.unit:
+            self.state += f", {rate:,.{0 if rate >= 10 else 2}f}/s"
+        if share > share_before:
+            left = (1 - share) * seconds / (share - share_before)
+            self.state += f", {duration(left)} left"
+            if not self.is_known and seconds + left > LONG_SECONDS:
+                size = f" {self.total:,.0f} {self.unit}," if self.unit else ""
+                self._say(f"{self.name}:{size} about {duration(seconds + left)}{', once' if self.once else ''}")
+            self.is_known = True
+        if now - self._last_line >= LONG_SECONDS and share < 1 and not self._is_terminal:
+            self._say(f"{self.name}: {self.state}")
 
-    return _progress(unit, MIN_ANNOUNCED_ITEMS, transient, disable, (MofNCompleteColumn(), RateColumn()))
+    def _say(self, line: str) -> None:
+        self._last_line = time.monotonic()
+        if is_first_process() and not is_quiet():
+            print_line(open_console(stderr=True), line)
 
 
-def _progress(
-    unit: str, min_announced: int, transient: bool, disable: bool, columns: Sequence["ProgressColumn"]
-) -> "Progress":
-    """A progress bar; outside terminals, a line announces tasks of unknown size or at least ``min_announced`` units."""
+def track(sequence: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
+    """Iterates with a progress bar, which appears after ``MIN_BAR_SECONDS``; see ``item_progress``."""
+    total = total or length_hint(sequence) or None
+    if total == 1:
+        yield from sequence
+        return
+    progress = item_progress("")
+    task = progress.add_task(description, total=total)
+    began = updated = time.monotonic()
+    with ExitStack() as shown:
+        for done, item in enumerate(sequence, start=1):
+            yield item
+            now = time.monotonic()
+            if now - updated < MIN_UPDATE_SECONDS:
+                continue
+            progress.update(task, completed=done)
+            if updated - began < MIN_BAR_SECONDS <= now - began and not progress.disable:
+                shown.enter_context(progress)
+            updated = now
+
+
+def item_progress(unit: str, transient: bool = True, disable: bool = False, scale: float = 1) -> "Progress":
+    """A progress bar of items, with the ``state`` of a ``Pace``; outside terminals, lines instead.
+
+    A line announces tasks of at least ``MIN_ANNOUNCED_ITEMS`` and those of unknown size, unless the items have no name.
+    The fields ``once`` of a new task and ``share`` of an update are those of ``Pace``.
+
+    Args:
+        unit: Name of the items, such as ``commits``; empty for items without a name.
+        transient: The bar vanishes at the end.
+        disable: Shows nothing.
+        scale: Number of items in a unit.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    class AnnouncedProgress(Progress):
-        """A progress display that announces its tasks."""
+    class PacedProgress(Progress):
+        """A progress display that announces its tasks and says how long they take."""
 
-        def add_task(self, description: str, *arguments: Any, **options: Any) -> "TaskID":
+        def add_task(self, description: str, *arguments: Any, once: bool = False, **options: Any) -> "TaskID":
             total = options.get("total", 100.0)
-            if not disable and total is None:
-                announce(f"{description} ...")
-            elif not disable and total >= min_announced:
-                announce(f"{description}: {total:,.0f} {unit} ...")
-            return super().add_task(description, *arguments, **options)
+            size = None if total is None else total / scale
+            if unit and not disable and (size is None or size >= MIN_ANNOUNCED_ITEMS):
+                announce(f"{description}{f': {size:,.0f} {unit}' if size else ''} ...")
+            pace = Pace(printable(description), unit, size, once)
+            return super().add_task(description, *arguments, pace=pace, **options)
 
-    description = TextColumn("{task.description}", markup=False)
-    console = Console()
-    hidden = disable or is_quiet() or (transient and not console.is_terminal)
-    return AnnouncedProgress(
-        description,
+        def update(self, task_id: "TaskID", **changes: Any) -> None:
+            super().update(task_id, **changes)
+            self._tell(task_id, changes.get("share"))
+
+        def advance(self, task_id: "TaskID", advance: float = 1) -> None:
+            super().advance(task_id, advance)
+            self._tell(task_id)
+
+        def _tell(self, task_id: "TaskID", share: float | None = None) -> None:
+            task = self._tasks[task_id]
+            if not disable:
+                task.fields["pace"].total = None if task.total is None else task.total / scale
+                task.fields["pace"].update(task.completed / scale, share)
+
+    columns = (
+        TextColumn("{task.fields[pace].name}", markup=False),
         BarColumn(),
-        *columns,
-        TimeRemainingColumn(),
-        console=console,
-        transient=transient,
-        disable=hidden,
+        TextColumn("{task.fields[pace].state}", markup=False),
     )
+    console = Console()
+    hidden = disable or is_quiet() or not is_first_process() or (transient and not console.is_terminal)
+    # A hidden bar that refreshes itself does not count the items of ``track``.
+    return PacedProgress(*columns, console=console, transient=transient, disable=hidden, auto_refresh=not hidden)
 
 
 def first_line(error: BaseException | None) -> str:

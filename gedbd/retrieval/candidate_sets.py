@@ -21,7 +21,6 @@ from gedbd.io.console import track
 from gedbd.retrieval.ranking_tasks import TOP_K, CandidateSets, ProtocolWords
 
 BLOCK = 64  # queries whose scores against all documents are held at once
-MIN_PROGRESS_BLOCKS = 5
 ALWAYS, NEVER = np.array([pd.Timestamp.min.value, pd.Timestamp.max.value]).view("datetime64[ns]")
 WORDS = ProtocolWords(
     "Ranking in candidate sets",
@@ -78,8 +77,7 @@ def find_candidate_sets(
     moments = np.where(np.isnat(created), NEVER, created)
     occurrences = occurrence_matrix(tags, number_tags(tags))
     sets: list[np.ndarray] = []
-    starts = range(0, len(queries), BLOCK)
-    for start in track(starts, "collect candidates", transient=True, disable=len(starts) < MIN_PROGRESS_BLOCKS):
+    for start in track(range(0, len(queries), BLOCK), "collect candidates"):
         block = queries[start : start + BLOCK]
         similar = titles[block] @ titles.T >= min_cosine
         if occurrences.nnz:

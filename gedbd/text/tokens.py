@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     AnyTokenizer: TypeAlias = "PreTrainedTokenizerBase | StoredTokenizer"
     import torch
     from torch import Tensor
-CHUNK_TEXTS = 1000  # texts tokenized between two updates of the progress bar
+CHUNK_TEXTS = 1000  # texts tokenized at a time
 COVERED_CHARACTERS = 1000  # of a text whose coverage is measured
 LAST_WORD = re.compile(r"\S+$")
 # Characters to read for each token, more than the average, so that the rest of a long text is seldom read.
@@ -124,7 +124,7 @@ class TokenTable:
         Returns:
             ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
         """
-        lengths = self.lengths[rows]
+        lengths = self.starts[rows + 1] - self.starts[rows]
         # Lengths 1 and 3 give the mask [1 0 0], [1 1 1], whose true cells take the concatenated ids in order.
         mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
@@ -169,9 +169,7 @@ def tokenize(texts: list[str], tokenizer: "AnyTokenizer", max_tokens: int) -> To
             f"the tokenizer of {tokenizer.name_or_path} has no padding token: choose an encoder that has one"
         )
     rows: list[np.ndarray] = []
-    chunks = range(0, len(texts), CHUNK_TEXTS)
-    # A single chunk needs no progress bar.
-    for start in track(chunks, "tokenize") if len(chunks) > 1 else chunks:
+    for start in track(range(0, len(texts), CHUNK_TEXTS), "tokenize"):
         chunk = texts[start : start + CHUNK_TEXTS]
         heads = [_head(text, max_tokens * CHARACTERS_PER_TOKEN) for text in chunk]
         ids = _token_ids(heads, tokenizer, max_tokens)

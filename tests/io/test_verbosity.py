@@ -63,11 +63,10 @@ def work() -> None:
         list(progress.track(range(99), description="few"))
     with console.item_progress("reports", disable=True) as progress:
         list(progress.track(range(1500), description="disabled"))
-    with console.byte_progress(transient=True) as progress:
+    with console.item_progress("MB", scale=1e6) as progress:
         progress.add_task("small", total=10)
         progress.add_task("unknown size", total=None)
-    list(console.track(range(3), "pairs", transient=True))
-    list(console.track(range(3), "disabled", transient=True, disable=True))
+    list(console.track(range(3), "pairs"))
     with console.stage("short"), console.stage("measure", is_long=True):
         pass
 
@@ -77,17 +76,82 @@ def test_outside_a_terminal_long_work_is_announced_on_standard_error(monkeypatch
     work()
     output = capsys.readouterr()
     assert output.out.strip() == ""
-    assert output.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "pairs ...", "measure ..."]
+    assert output.err.splitlines() == ["replay: 1,500 reports ...", "unknown size ...", "measure ..."]
+
+
+class Clock:
+    """A clock that work moves on."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def take(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def long_work(clock: Clock) -> None:
+    """600 reports in 12 batches: the first takes a minute, as it loads, and each other one 30 s."""
+    with console.item_progress("reports", transient=False) as progress:
+        task = progress.add_task("encode reports", total=600, once=True)
+        for number in range(12):
+            clock.take(30 if number else 60)
+            progress.update(task, advance=50)
+    for _ in console.track(range(20), "fit"):
+        clock.take(4)
+
+
+def test_long_work_says_its_length_and_then_a_line_a_minute(monkeypatch, capsys):
+    monkeypatch.delenv(console.VARIABLE, raising=False)
+    clock = Clock()
+    monkeypatch.setattr("gedbd.io.console.time", clock)
+    long_work(clock)
+    assert capsys.readouterr().err.splitlines() == [
+        "encode reports: 600 reports ...",
+        "encode reports: 600 reports, about 6 min, once",
+        "encode reports: 200 of 600 reports, 1.67/s, 4 min left",
+        "encode reports: 300 of 600 reports, 1.67/s, 3 min left",
+        "encode reports: 400 of 600 reports, 1.67/s, 2 min left",
+        "encode reports: 500 of 600 reports, 1.67/s, 60 s left",
+        "fit: about 76 s",
+        "fit: 90%, 8 s left",
+    ]
+
+
+def test_items_of_unequal_length_are_timed_by_their_share_of_the_work(monkeypatch, capsys):
+    monkeypatch.delenv(console.VARIABLE, raising=False)
+    clock = Clock()
+    monkeypatch.setattr("gedbd.io.console.time", clock)
+    with console.item_progress("titles") as progress:
+        task = progress.add_task("encode titles", total=1000)
+        for share in (0.5, 0.75, 1.0):  # long titles come first
+            progress.update(task, advance=10, share=share)
+            clock.take(10)
+    unknown = console.Pace("read bugs.csv", "rows", None)
+    for done in (10_000, 20_000, 30_000):
+        unknown.update(done)
+        clock.take(45)
+    assert capsys.readouterr().err.splitlines() == [
+        "encode titles: 1,000 titles ...",
+        "read bugs.csv: 30,000 rows, 222/s",
+    ]
+    assert unknown.state == "30,000 rows, 222/s"
 
 
 @pytest.mark.parametrize("name", [console.VARIABLE, "RANK", "terminal"])
 def test_nothing_is_announced_with_q_by_further_processes_and_beside_a_bar(monkeypatch, capsys, name):
     monkeypatch.delenv(console.VARIABLE, raising=False)
+    clock = Clock()
+    monkeypatch.setattr("gedbd.io.console.time", clock)
     if name == "terminal":
         monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
     else:
         monkeypatch.setenv(name, {console.VARIABLE: "quiet", "RANK": "1"}[name])
     gedbd.io.console.announce("replay")
+    if name != "terminal":
+        long_work(clock)
     assert capsys.readouterr().err == ""
 
 

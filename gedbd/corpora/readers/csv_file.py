@@ -26,6 +26,7 @@ import pandas as pd
 
 from gedbd.corpora.readers.bug_reports import DOCUMENT_FIELDS, RESOLVED_AT
 from gedbd.corpora.readers.formats import Columns
+from gedbd.io.console import Pace
 from gedbd.io.files import check_regular
 from gedbd.io.unpacking import LimitedStream, UnpackLimit, check_size
 
@@ -245,12 +246,14 @@ def read_rows(
         raise _repeated(path, repeated[0])
     tables: list[pd.DataFrame] = []
     row = FIRST_RECORD
+    pace = Pace(f"read {path.name}", "rows", None)
     # In chunks, as lists of all records would take many times the memory of the file.
     while chunk := list(islice(records, CHUNK_ROWS)):
         replaced += replace_bytes(chunk, header, row)
         index = pd.RangeIndex(row, row + len(chunk))
         tables.append(pd.DataFrame(chunk, columns=header, index=index, dtype=str))
         row += len(chunk)
+        pace.update(row)
     if not tables:
         raise ValueError(f"{path}: there are no rows below the header; add one row per report")
     return pd.concat(tables), replaced

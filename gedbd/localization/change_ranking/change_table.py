@@ -21,7 +21,6 @@ from gedbd.text.words import CodeWords
 
 HEADER = f"{FILE_HEADER}a/"
 DELETED = "+++ /dev/null"
-MIN_PROGRESS_FILES = 5000
 TRAILER = re.compile(r"^git-svn-id:.*$", re.MULTILINE)  # git-svn appends it to every message
 FIX = re.compile(r"\b(?:fix|fixe[sd]|fixing|bug|bugs|bz)\b", re.IGNORECASE)
 LINES = ("added", "removed", "unchanged")
@@ -325,10 +324,9 @@ def read_tables(commits: pd.DataFrame, files: pd.DataFrame, words: CodeWords, vo
     """Reads commits and their files; adds new words to the vocabulary."""
     files = files.iloc[np.argsort(files["commit"].to_numpy(), kind="stable")]
     rows = zip(files["diff"], files["paths"], strict=True)
-    is_short = len(files) < MIN_PROGRESS_FILES
     diffs: list[FileDiff] = []
     row_words = []
-    for diff, path in track(rows, "words of changes", transient=True, total=len(files), disable=is_short):
+    for diff, path in track(rows, "words of changes", len(files)):
         file_diff = read_file_diff(diff, path)
         texts = [vocabulary([words.of_text(getattr(file_diff, name))], learn=True)[0] for name in LINES]
         distinct, positions = np.unique(np.concatenate(texts), return_inverse=True)

@@ -19,7 +19,6 @@ from gedbd.retrieval.boosted_trees import LabelledLists
 from gedbd.retrieval.feature_ranker import FeatureRanker, ModelOptions
 from gedbd.retrieval.scorers.scorer_contract import Scorer, ScorerInputs
 
-MIN_PROGRESS_REPORTS = 20
 FOLDS = 4
 NOTHING = np.empty(0, dtype=np.int64)
 # Settings of boosted trees.
@@ -212,9 +211,8 @@ class Replay:
             fixed_rows = fixing.table["query"].unique().tolist()
             sources = {row: fixed_sources(self.history, fixing.relevant(row)) for row in fixed_rows}
         fixed_rows = [row for row in rows if row in sources]
-        is_short = len(fixed_rows) < MIN_PROGRESS_REPORTS
         examples = {}
-        for row in track(fixed_rows, "features of reports", transient=True, disable=is_short):
+        for row in track(fixed_rows, "features of reports"):
             features = self.features(row)
             fixed = existing_paths(self.history, sources[row], features.num_commits)
             commits = inducing.relevant(row)

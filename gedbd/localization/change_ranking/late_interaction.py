@@ -127,8 +127,7 @@ class MaxSim(EarlierScorer):
             index = faiss.index_factory(dim, f"IVF{clusters},SQ4", faiss.METRIC_INNER_PRODUCT)
             index.cp.seed = self.seed
             index.train(self._sample(clusters * TRAINING_TOKENS_PER_CLUSTER))
-        starts = range(0, len(self.tokens_), DOCUMENTS_AT_ONCE)
-        for start in track(starts, "index tokens", transient=True, disable=len(starts) < 2):
+        for start in track(range(0, len(self.tokens_), DOCUMENTS_AT_ONCE), "index tokens"):
             index.add(np.concatenate(self.tokens_[start : start + DOCUMENTS_AT_ONCE]).astype(np.float32))
         return index
 
@@ -179,8 +178,7 @@ class FrozenTokens:
 
     def _last_layer(self, texts: list[str], label: str) -> Iterator[np.ndarray]:
         """The vectors of each text's tokens, ``(L, hidden)`` float32, in the order of the texts."""
-        starts = range(0, len(texts), TEXTS_AT_ONCE)
-        for start in track(starts, label, transient=True, disable=len(starts) < 2):
+        for start in track(range(0, len(texts), TEXTS_AT_ONCE), label):
             yield from self._chunk(texts[start : start + TEXTS_AT_ONCE])
 
     def _chunk(self, texts: list[str]) -> list[np.ndarray]:

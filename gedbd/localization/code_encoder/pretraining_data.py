@@ -28,7 +28,6 @@ from gedbd.localization.code_encoder.masking import MLM, Sample, Sampler, Shares
 from gedbd.localization.flow_graph.parse import method_graph
 from gedbd.sampling.batches import LengthBatchSampler
 
-MIN_PROGRESS_METHODS = 200
 NO_ROWS = np.zeros(0, dtype=np.int64)
 EVALUATION_SEED = 0  # of the masks of validation and test, the same in every epoch and run
 
@@ -41,8 +40,7 @@ def read_inputs(
     num_without_graph = 0
     num_approximate = 0
     pairs = zip(table["description"], table["comment"], strict=True)
-    is_short = len(table) < MIN_PROGRESS_METHODS
-    for code, comment in track(pairs, "parse methods", total=len(table), transient=True, disable=is_short):
+    for code, comment in track(pairs, "parse methods", len(table)):
         graph = None
         if parts.nodes:
             try:

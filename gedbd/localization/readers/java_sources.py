@@ -53,7 +53,7 @@ def read_java_sources(
     if source.is_dir() or source.suffix == ".java":
         methods, warnings = _read_sources(source, skip_folders, max_file_kb)
     elif source.name.endswith(FILE_ENDINGS):
-        methods, warnings = list(track(_read_lines(source), "read methods", transient=True)), []
+        methods, warnings = list(track(_read_lines(source), "read methods")), []
     else:
         raise ValueError(f"{path}: not a folder, a .java file or a file of methods ({', '.join(FILE_ENDINGS)})")
     kept, more = _without_long_and_repeated(methods, max_method_lines)
@@ -73,7 +73,7 @@ def _read_sources(source: Path, skip_folders: Sequence[str], max_file_kb: int) -
         files, warnings = find_sources(source, skip_folders, max_file_kb)
     methods: list[JavaMethod] = []
     fallbacks: list[str] = []
-    for file in track(files, "read Java files", transient=True):
+    for file in track(files, "read Java files"):
         check_regular(file)
         relative = file.relative_to(root).as_posix()
         text, is_fallback = decode_source(file.read_bytes())

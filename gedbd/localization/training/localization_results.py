@@ -43,8 +43,7 @@ def rank_level(
 ) -> list[MeasuredMethod]:
     """Fits and measures all methods of a granularity, random ones with each seed."""
     measured = []
-    label = f"rank {level.granularity}s"
-    for name, method in track(methods.items(), label, transient=True, console=console):
+    for name, method in track(methods.items(), f"rank {level.granularity}s"):
         rankings = [
             measure(level, method.make(level, seed), console, name)
             for seed in (seeds if method.is_random else seeds[:1])

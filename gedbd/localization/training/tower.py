@@ -19,7 +19,6 @@ from gedbd.text.tokens import split_by_tokens, token_budget
 LEVELS = ("feature", "model", "bank")
 POOLINGS = ("mean", "cls")
 SIMILARITIES = ("cosine", "max_sim")
-MIN_PROGRESS_INPUTS = 500
 
 
 @dataclass(frozen=True)
@@ -232,19 +231,17 @@ def encode(tower: Tower, inputs: Inputs, rows: np.ndarray, bf16: bool, with_toke
 
     With tokens, the vectors take about 200 * N * dim bytes; ``bf16`` computes in bfloat16 by autocast.
     """
-    quiet = len(rows) < MIN_PROGRESS_INPUTS
     device = tower.projector.first.weight.device
     was_training = tower.training
     tower.eval()
-    tracked = track(rows.tolist(), f"read {label}", transient=True, disable=quiet)
-    lengths = np.array([len(inputs[row]) for row in tracked], dtype=np.int64)
+    lengths = np.array([len(inputs[row]) for row in track(rows.tolist(), f"read {label}")], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
     features = np.zeros((len(rows), tower.width), dtype=np.float32)
     projected = np.zeros((len(rows), tower.projector.second.out_features), dtype=np.float32)
     empty = np.zeros((0, projected.shape[1]), dtype=np.float16)
     tokens = [empty] * len(rows)
     batch_ranges = split_by_tokens(lengths[order].tolist(), token_budget(device))
-    for first, last in track(batch_ranges, f"encode {label}", transient=True, disable=quiet):
+    for first, last in track(batch_ranges, f"encode {label}"):
         positions = order[first:last]
         batch = move_data_to_device(collate([inputs[row] for row in rows[positions].tolist()]), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):

@@ -122,7 +122,7 @@ class BiLstmScorer(Scorer):
     ) -> None:
         optimizer = torch.optim.Adam(self.model_.parameters(), lr=self.lr)
         self.losses_ = []
-        for epoch in track(range(self.epochs), "train bilstm", transient=True):
+        for epoch in track(range(self.epochs), "train bilstm"):
             drawn = triplets if epoch == 0 else draw_triplets(inputs, rng)
             text_triplets = [
                 (queries[query], documents[positive], documents[negative]) for query, positive, negative in drawn
@@ -152,8 +152,7 @@ class BiLstmScorer(Scorer):
         # Texts of similar length together need little padding; empty ones come first and are left out.
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
-        starts = range(0, len(order), ENCODING_BATCH_SIZE)
-        for start in track(starts, "encode with bilstm", transient=True, disable=len(starts) < 10):
+        for start in track(range(0, len(order), ENCODING_BATCH_SIZE), "encode with bilstm"):
             rows = order[start : start + ENCODING_BATCH_SIZE]
             vectors[rows] = self.model_([texts[row] for row in rows]).numpy()
         return unit_rows(vectors)

@@ -12,10 +12,9 @@ from gedbd.io.console import track
 from gedbd.questions.baselines.dupe import MAX_CHARACTERS, TermVectors, tag_vectors
 from gedbd.retrieval.inverted_index import short_texts
 from gedbd.retrieval.scorers.bm25 import has_words
-from gedbd.retrieval.scorers.scorer_contract import BLOCK, MIN_PROGRESS_BLOCKS, Scorer, ScorerInputs
+from gedbd.retrieval.scorers.scorer_contract import BLOCK, Scorer, ScorerInputs
 
 BATCH_SIZE = 1024
-MIN_PROGRESS_BATCHES = 3
 RECALL_AT = (5, 10, 20)
 SIMILARITIES = ("title", "description", "tag", "topic")
 MAX_CANDIDATES = 200  # best documents by each similarity, from which the weights are learned
@@ -121,9 +120,7 @@ class DupPredictor(Scorer):
         num_earlier = inputs.num_earlier
         scores = []
         relevant = []
-        blocks = range(0, len(rows), BLOCK)
-        few = len(blocks) < MIN_PROGRESS_BLOCKS
-        for start in track(blocks, "compare training queries", transient=True, disable=few):
+        for start in track(range(0, len(rows), BLOCK), "compare training queries"):
             block = rows[start : start + BLOCK]
             for row, similarities in zip(block, self.similarities(block).swapaxes(0, 1), strict=True):
                 positives = relevance.relevant(int(row))
@@ -171,7 +168,7 @@ class Topics:
             self.num_topics, learning_method="online", total_samples=len(texts), random_state=self.seed
         )
         batches = [batch for _ in range(self.epochs) for batch in batches_of(counts)]
-        for batch in track(batches, "learn topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES):
+        for batch in track(batches, "learn topics"):
             self.model_.partial_fit(batch)
 
     def __call__(self, table: pd.DataFrame) -> np.ndarray:
@@ -179,8 +176,7 @@ class Topics:
         if self.model_ is None:
             return np.zeros((len(table), self.num_topics), dtype=np.float32)
         counts = csr_array(self.counter_.transform(short_texts(table, self.max_characters)))[:, self.columns_]
-        batches = batches_of(counts)
-        tracked = track(batches, "find topics", transient=True, disable=len(batches) < MIN_PROGRESS_BATCHES)
+        tracked = track(batches_of(counts), "find topics")
         topics = np.concatenate([self.model_.transform(batch) for batch in tracked])
         # Empty texts have uniform distributions, which would make them similar.
         topics[np.diff(counts.indptr) == 0] = 0
@@ -202,7 +198,7 @@ def search_weights(lists: CandidateLists, starts: int, steps: int, seed: int) ->
     rng = np.random.default_rng(seed)
     best = np.ones(len(lists.scores))
     best_recall = -1.0
-    for _ in track(range(starts), "learn weights", transient=True):
+    for _ in track(range(starts), "learn weights"):
         weights = rng.random(len(lists.scores))
         recall = recall_sum(weighted(lists.scores, weights), lists.relevant)
         for feature in range(len(weights)):

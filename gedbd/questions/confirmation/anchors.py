@@ -51,7 +51,7 @@ def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: S
     # Codes in order of appearance do not depend on later documents.
     codes = {name: pd.factorize(documents.table[name])[0] for name in fields}
     rows = []
-    for row in track(anchors["anchor"].tolist(), "features", transient=True):
+    for row in track(anchors["anchor"].tolist(), "features"):
         moment = created_at[row]
         features = {name: float(values[row]) for name, values in codes.items()}
         features |= _calendar(moment) | _texts(documents.table, row) | arrivals(created_at, range(row), moment)

@@ -206,7 +206,7 @@ class Mlp:
         best = float("inf")
         weights = copy.deepcopy(self.network_.state_dict())
         self.best_epoch_ = 0
-        for epoch in track(range(1, self.max_epochs + 1), "train MLP", transient=True):
+        for epoch in track(range(1, self.max_epochs + 1), "train MLP"):
             for rows in torch.randperm(len(x)).split(self.batch_size):  # type: ignore[no-untyped-call]
                 optimizer.zero_grad()
                 loss = nn.functional.l1_loss(self.network_(x[rows]), y[rows])

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Any, Self
 
-from gedbd.io.console import byte_progress
+from gedbd.io.console import item_progress
 from gedbd.io.unpacking import UnpackLimit, check_space
 
 SUFFIX = ".7z"
@@ -142,7 +142,7 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
     if the archive is damaged, or the file is too large for the limit or the disk.
     """
     target = folder / name
-    with _open_archive(path) as archive, target.open("wb") as out, byte_progress(transient=True) as progress:
+    with _open_archive(path) as archive, target.open("wb") as out, item_progress("MB", scale=1e6) as progress:
         member = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
         check_space(folder, member.uncompressed, "dataset.path=")
         task = progress.add_task(f"unpacking {name}", total=member.uncompressed)

@@ -16,7 +16,7 @@ from gedbd.corpora.dates import check_ids, parse_dates
 from gedbd.corpora.fields import SEPARATOR
 from gedbd.corpora.readers.csv_file import open_packed
 from gedbd.corpora.readers.jira_xml import is_cut_off, safe_parser
-from gedbd.io.console import byte_progress
+from gedbd.io.console import item_progress
 from gedbd.io.unpacking import UnpackLimit
 
 CHUNK_BYTES = 1 << 20
@@ -55,7 +55,7 @@ def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes
     rows = _Rows(path, root)
     # The unpacked size of a compressed file is unknown.
     total = None if path.suffix.lower() in PACKED else path.stat().st_size
-    with byte_progress(transient=True) as progress, open_packed(path, path.suffix, limit=limit) as stream:
+    with item_progress("MB", scale=1e6) as progress, open_packed(path, path.suffix, limit=limit) as stream:
         task = progress.add_task(path.name, total=total)
         for chunk in iter(partial(stream.read, CHUNK_BYTES), b""):
             yield from rows.of_chunk(chunk)

@@ -11,7 +11,6 @@ from gedbd.corpora.relevance import Groups, Links, Relevance, find_groups
 from gedbd.io.console import track
 
 BLOCK = 64
-MIN_PROGRESS_BLOCKS = 10
 
 
 @dataclass(frozen=True)
@@ -164,8 +163,7 @@ def pair_scores(scorer: Scorer, queries: np.ndarray, documents: np.ndarray) -> n
     ends = np.searchsorted(position[order], starts + BLOCK)
     scores = np.empty(len(queries), dtype=np.float32)
     first = 0
-    blocks = list(zip(starts.tolist(), ends.tolist(), strict=True))
-    for start, end in track(blocks, "score pairs", transient=True, disable=len(blocks) < MIN_PROGRESS_BLOCKS):
+    for start, end in track(list(zip(starts.tolist(), ends.tolist(), strict=True)), "score pairs"):
         chosen = order[first:end]
         block = scorer.scores(unique[start : start + BLOCK])
         scores[chosen] = block[position[chosen] - start, documents[chosen]]

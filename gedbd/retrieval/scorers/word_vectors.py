@@ -17,7 +17,6 @@ from gedbd.retrieval.inverted_index import Vocabulary, words
 from gedbd.text.words import URL
 
 BLOCK_TEXTS = 1000
-MIN_PROGRESS_TEXTS = 20_000
 MAX_CHARACTERS = 2000
 MAX_WORDS = 10_000  # gensim silently ignores further words of a text
 
@@ -124,9 +123,7 @@ class TrainingTexts:
         from gensim.models.doc2vec import TaggedDocument
 
         self._passes += 1
-        few = len(self.numbers) < MIN_PROGRESS_TEXTS // 10
-        label = f"{self.label}, pass {self._passes}"
-        for row, text in enumerate(track(self.numbers, label, transient=True, disable=few)):
+        for row, text in enumerate(track(self.numbers, f"{self.label}, pass {self._passes}")):
             for start in range(0, max(1, len(text)), MAX_WORDS):
                 words = [self.terms[number] for number in text[start : start + MAX_WORDS].tolist()]
                 yield TaggedDocument(words, [row]) if self.tagged else words
@@ -135,8 +132,7 @@ class TrainingTexts:
 def number_words(texts: Sequence[str], vocabulary: Vocabulary, learn: bool) -> list[np.ndarray]:
     """The words of each text as numbers, without English stop words and URLs."""
     numbers: list[np.ndarray] = []
-    starts = range(0, len(texts), BLOCK_TEXTS)
-    for start in track(starts, "read words", transient=True, disable=len(texts) < MIN_PROGRESS_TEXTS):
+    for start in track(range(0, len(texts), BLOCK_TEXTS), "read words"):
         # A block at a time: all words as text take far more memory than as numbers.
         block = [URL.sub(" ", text) for text in texts[start : start + BLOCK_TEXTS]]
         numbers += vocabulary(words(block), learn=learn)
@@ -246,8 +242,7 @@ class Doc2Vec(GensimModel):
         if self.model_ is None:
             return vectors
         numbers = number_words(texts, self.vocabulary_, learn=False)
-        few = len(texts) < MIN_PROGRESS_TEXTS // 10
-        for row, text in enumerate(track(numbers, "infer vectors", transient=True, disable=few)):
+        for row, text in enumerate(track(numbers, "infer vectors")):
             words = [self.vocabulary_.terms[number] for number in text.tolist() if number >= 0]
             known = [word for word in words if word in self.model_.wv]
             if known:
