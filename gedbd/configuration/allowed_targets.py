@@ -41,9 +41,13 @@ SOURCES = {
 def check_options(options: Any, source: str, also: Set[str] = frozenset()) -> None:
     """Refuses options from a file that could run other code or read environment variables.
 
-    ``options`` are unresolved: plain dictionaries, lists and values. ``source`` names the file in messages; ``also``
-    are further names to allow, such as those of the command line. Raises ValueError if the options are not a
-    dictionary, hold an interpolation, or name other code; names the option.
+    Args:
+        options: Unresolved options: plain dictionaries, lists and values.
+        source: The file, for messages.
+        also: Further names to allow, such as those of the command line.
+
+    Raises:
+        ValueError: If the options are not a dictionary, hold an interpolation, or name other code; names the option.
     """
     check_plain(options, source)
     from_environment = frozenset(filter(None, os.environ.get(VARIABLE, "").split(",")))
@@ -78,10 +82,15 @@ def keep_local(options: Any, source: str, cache_dir: str | None = None, given: A
     caches are written. Only the command line may name these. A file may name a folder, a model that ``conf/`` names, or
     one that was downloaded to this machine before.
 
-    ``options`` are changed in place; ``source`` names the file in messages. ``cache_dir`` is the folder of caches on
-    this machine, None for ``GEDBD_CACHE`` or the default folder. ``given`` are options of a command line that continues
-    the run: models that it names are allowed, too, and addresses are kept. Raises ValueError if the options name
-    another model on the Hugging Face hub.
+    Args:
+        options: Plain options, changed in place.
+        source: The file, for messages.
+        cache_dir: Folder of caches on this machine; None for ``GEDBD_CACHE``, or the default folder.
+        given: Options of a command line that continues the run: models that it names are allowed, too, and addresses
+            are kept.
+
+    Raises:
+        ValueError: If the options name another model on the Hugging Face hub.
     """
     known = {*_models_of_conf(), *(model for _, model in loaded_models(given))}
     for key, model in loaded_models(options):
@@ -145,9 +154,13 @@ def _dotted(path: tuple[Any, ...]) -> str:
 def read_settings(text: str, source: str, cache_dir: str) -> DictConfig:
     """The settings that an index was built with; the index may come from a stranger.
 
-    ``text`` is JSON with the sections encoder, text and backend; ``source`` names the index in messages. ``cache_dir``,
-    the folder of 8-bit models on this machine, replaces the one in the settings. Raises ValueError if the settings are
-    damaged, or name code that a file may not name.
+    Args:
+        text: JSON with the sections encoder, text and backend.
+        source: The index, for messages.
+        cache_dir: Folder of 8-bit models on this machine; it replaces the one in the settings.
+
+    Raises:
+        ValueError: If the settings are damaged, or name code that a file may not name.
     """
     try:
         plain = json.loads(text)

@@ -96,8 +96,10 @@ def command(
     ``--cfg``. A mistake of the user ends the process with one line, and an empty run folder is deleted;
     ``HYDRA_FULL_ERROR=1`` shows the traceback. Hydra's sweeper receives what the function returns.
 
-    ``config_name`` is a file in ``conf/`` without its suffix. ``read_arguments`` turns positional texts and paths into
-    options; ``value_flags`` are options that may be written as ``--name value``.
+    Args:
+        config_name: File in ``conf/`` to start from, without its suffix.
+        read_arguments: Turns positional texts and paths into options.
+        value_flags: Options that may be written as ``--name value``.
     """
     register_resolvers()
 

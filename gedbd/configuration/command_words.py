@@ -45,8 +45,10 @@ def gnu_options(arguments: Sequence[str], names: Collection[str], value_flags: C
 
     Words after ``--``, Hydra's flags and words that name no option of the command do not change. ``names`` holds the
     command's groups and top-level options. The value of one of ``value_flags`` is text, and may be the next word:
-    ``--line 3 --out=x`` becomes ``line=3 out='x'``. Raises ValueError if a flag names an option without a value, or is
-    ``--json`` and the command has no such option.
+    ``--line 3 --out=x`` becomes ``line=3 out='x'``.
+
+    Raises:
+        ValueError: If a flag names an option without a value, or is ``--json`` and the command has no such option.
     """
     options: list[str] = []
     words = iter(arguments)
@@ -79,7 +81,10 @@ def literal_text(arguments: Sequence[str], option: str, names: Collection[str]) 
     Words after ``--`` are text, and so are words before it that look like neither options nor flags. Programs write
     ``--`` before text from elsewhere. Without ``--``, a word is an option only if it is ``name=value`` with a name of
     the command and without an interpolation. Other words are text. A word that could be either is refused. A value
-    given as ``option=`` is text too. Raises ValueError if a word could be an option or text, or a flag or text.
+    given as ``option=`` is text too.
+
+    Raises:
+        ValueError: If a word could be an option or text, or a flag or text.
     """
     words = list(arguments)
     # The shell asks for completions with query=bash, which is not the option query.
@@ -140,7 +145,9 @@ def positional_options(arguments: Sequence[str], options: Sequence[str]) -> list
     """Assigns the positional arguments to the options that are not set, in order.
 
     ``["a b", "c", "out=x"]`` becomes ``["run='a b'", "against='c'", "out=x"]`` for the options ``run`` and ``against``.
-    Raises ValueError if there are more positional arguments than options, or a flag is unknown.
+
+    Raises:
+        ValueError: If there are more positional arguments than options, or a flag is unknown.
     """
     words = list(arguments)
     parsed_flags(words)
@@ -161,8 +168,10 @@ def _is_positional(word: str) -> bool:
 def literal_paths(arguments: Sequence[str]) -> list[str]:
     """Quotes existing paths, in whose names Hydra would read a list, a choice or an interpolation.
 
-    ``run=outputs/seed=1,lr=0.1`` becomes ``run='outputs/seed=1,lr=0.1'`` if there is such a folder. Raises ValueError
-    if a path holds ``${``, which saved options cannot.
+    ``run=outputs/seed=1,lr=0.1`` becomes ``run='outputs/seed=1,lr=0.1'`` if there is such a folder.
+
+    Raises:
+        ValueError: If a path holds ``${``, which saved options cannot.
     """
     words = []
     for word in arguments:
@@ -190,8 +199,10 @@ def path_value(path: str | Path) -> str:
 def searched_folders(arguments: Sequence[str]) -> list[str]:
     """Moves each ``--config-dir FOLDER`` into ``hydra.searchpath=``.
 
-    Unlike the flag, the option also applies when the defaults are composed again. Raises ValueError if the flag has no
-    folder or one that does not exist, or ``hydra.searchpath=`` is set too.
+    Unlike the flag, the option also applies when the defaults are composed again.
+
+    Raises:
+        ValueError: If the flag has no folder or one that does not exist, or ``hydra.searchpath=`` is set too.
     """
     rest = []
     folders = []
@@ -222,7 +233,8 @@ def flags_first(arguments: Sequence[str]) -> list[str]:
 def parsed_flags(arguments: Sequence[str]) -> Namespace:
     """The flags of a command line as Hydra reads them; ``overrides`` holds the options.
 
-    Raises ValueError if a word begins with a hyphen and is no flag of Hydra, or a flag has no value or a wrong one.
+    Raises:
+        ValueError: If a word begins with a hyphen and is no flag of Hydra, or a flag has no value or a wrong one.
     """
     from hydra._internal.utils import get_args_parser  # slow import
 
@@ -278,7 +290,8 @@ def _escaped(match: re.Match[str]) -> str:
 def with_latest_run(config_name: str, words: Sequence[str]) -> list[str]:
     """Replaces ``run=latest`` by the newest finished run, and prints its folder.
 
-    Raises ValueError if there is no such run in ``outputs/``.
+    Raises:
+        ValueError: If there is no such run in ``outputs/``.
     """
     if LATEST not in words:
         return list(words)

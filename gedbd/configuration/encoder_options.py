@@ -36,10 +36,18 @@ def take_model_options(cfg: DictConfig, words: Sequence[str]) -> list[str]:
     """Sets the options of encoders whose ``model`` is another one than that of their preset.
 
     The default preset describes the model that is installed with gedbd: another model has the options that its files
-    state, except those that ``words``, the options of the command line, or an experiment set. Any other preset is used
-    as it is, and must not contradict the files of a model that ``words`` name, except in sizes. ``cfg`` is changed in
-    place. Returns a line for each encoder whose options changed. Raises ValueError if a model is not available or not
-    supported, or the chosen preset contradicts its files.
+    state, except those that ``words`` or an experiment set. Any other preset is used as it is, and must not contradict
+    the files of a model that ``words`` name, except in sizes.
+
+    Args:
+        cfg: The composed options of a command; changed in place.
+        words: The options of the command line.
+
+    Returns:
+        A line for each encoder whose options changed.
+
+    Raises:
+        ValueError: If a model is not available or not supported, or the chosen preset contradicts its files.
     """
     typed = {option_of(word) for word in words}
     lines = []

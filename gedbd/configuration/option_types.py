@@ -172,8 +172,10 @@ def dotted_names(options: dict[str, Any], above: str = "") -> Iterator[str]:
 def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
     """Compares the types of options with those of their defaults.
 
-    ``defaults`` are composed without the values of the command line. Raises ValueError if a value has another type than
-    its default, or refers to an option that does not exist.
+    ``defaults`` are composed without the values of the command line.
+
+    Raises:
+        ValueError: If a value has another type than its default, or refers to an option that does not exist.
     """
     for key, written, default in _changed(plain_options(cfg), plain_options(defaults)):
         value = _resolve(cfg, key, written)
@@ -185,7 +187,8 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
 def check_values(cfg: DictConfig) -> None:
     """Checks the numbers of ``BOUNDS`` and the paths of ``PATHS`` that the command has; null is always valid.
 
-    Raises ValueError if a value is not a number within its bounds, or not a path.
+    Raises:
+        ValueError: If a value is not a number within its bounds, or not a path.
     """
     for key in dotted_names(plain_options(cfg)):
         if key in BOUNDS:

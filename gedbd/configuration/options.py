@@ -47,9 +47,15 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
     """Composes the options of a command and checks them.
 
     With ``--cfg`` and ``--info``, which run nothing, only the names of options are checked, and another configuration
-    than the command's is not. Returns the options of a single run with Hydra's own, or None if Hydra has more to do,
-    such as a sweep; and the folders that a single run will create. Raises ValueError if an option is unknown or
-    missing, or has a value that does not fit, or the folder cannot be written.
+    than the command's is not.
+
+    Returns:
+        The options of a single run with Hydra's own, or None if Hydra has more to do, such as a sweep; and the folders
+        that a single run will create.
+
+    Raises:
+        ValueError: If an option is unknown or missing, or has a value that does not fit, or the folder cannot be
+            written.
     """
     flags = parsed_flags(arguments)
     if flags.config_name or flags.config_path or flags.hydra_help or flags.shell_completion:
@@ -82,7 +88,8 @@ def check_command_line(config_name: str, arguments: Sequence[str]) -> tuple[Dict
 def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
     """The checked options of a command that is called from Python, without Hydra's own.
 
-    Raises ValueError if an option is unknown or missing, or has a value that does not fit.
+    Raises:
+        ValueError: If an option is unknown or missing, or has a value that does not fit.
     """
     register_resolvers()
     job = list(words)
@@ -98,7 +105,10 @@ def compose_options(config_name: str, words: Sequence[str]) -> DictConfig:
 def check_folder(folder: Path, option: str) -> None:
     """Writes and deletes a temporary file in a folder, or in its nearest existing parent.
 
-    Messages name the folder by ``option``. Raises ValueError if a file is in the way, or nothing can be written there.
+    Messages name the folder by ``option``.
+
+    Raises:
+        ValueError: If a file is in the way, or nothing can be written there.
     """
     absolute = folder.absolute()
     nearest = next(path for path in (absolute, *absolute.parents) if path.exists())

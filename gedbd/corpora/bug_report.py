@@ -86,7 +86,11 @@ FIELD_NAMES = tuple(column.name for column in fields(Report))  # as in JSON
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters of a search. Raises ValueError if a date is out of range."""
+    """Filters of a search.
+
+    Raises:
+        ValueError: If a date is out of range.
+    """
 
     created_from: datetime | None = None  # created at this moment or later, UTC
     created_before: datetime | None = None  # created before this moment, UTC
@@ -275,10 +279,14 @@ def is_closed_as_duplicate(report: Report) -> bool:
 
 
 def original_of(group: Iterable[Report], called_duplicates: Collection[str] = ()) -> Report | None:
-    """The original of a group, given oldest first: its oldest report that is not itself a duplicate.
+    """The original of a group: its oldest report that is not itself a duplicate.
 
-    ``called_duplicates`` are ids of reports that comments call duplicates of others; they are ignored if they leave no
-    report. Returns None if all are closed as duplicates.
+    Args:
+        group: The reports of the group, the oldest first.
+        called_duplicates: Ids of reports that comments call duplicates of others; ignored if they leave no report.
+
+    Returns:
+        The report; None if all are closed as duplicates.
     """
     candidates = [report for report in group if not is_closed_as_duplicate(report)]
     originals = [report for report in candidates if report.issue_id not in called_duplicates]

@@ -42,8 +42,13 @@ def cached_corpus(
     The key covers the contents of the export and the code of this package. A file gets its name only when it is
     complete, and a corpus is kept only if it equals the one that was read: values, types, order and warnings. A damaged
     file is written again. Files of the same export and options, but other contents or another version, are deleted.
-    Concurrent runs may share the folder, which is created if absent. If nothing can be written there, a warning says
-    so. ``exports`` are the files and folders that ``read`` reads, ``options`` all else that it depends on.
+    Concurrent runs may share the folder. If nothing can be written there, a warning says so.
+
+    Args:
+        read: Reads the corpus.
+        options: All that ``read`` depends on besides the export.
+        exports: The files and folders that ``read`` reads.
+        cache_dir: Folder of the cache files, created if absent.
     """
     files = _files(exports)
     if sum(file.stat().st_size for file in files) < MIN_BYTES:

@@ -66,12 +66,18 @@ MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
 def find_format(texts: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Detects the format of the dates of a column.
+    """Detects the format of dates.
 
-    ``others`` are dates of further columns, which tell whether days or months come first where ``texts`` do not.
-    Returns ``ISO8601``, a name in ``EPOCHS``, or a format of ``datetime.strptime``, after a language and a colon where
-    the names of months are not English; ``ISO8601`` also if no format reads all dates. Raises ValueError if it is
-    ambiguous whether days or months come first.
+    Args:
+        texts: The dates of a column.
+        others: Dates of further columns, which tell whether days or months come first where ``texts`` do not.
+
+    Returns:
+        ``ISO8601``, a name in ``EPOCHS``, or a format of ``datetime.strptime``, after a language and a colon where the
+        names of months are not English; ``ISO8601`` also if no format reads all dates.
+
+    Raises:
+        ValueError: It is ambiguous whether days or months come first.
     """
 
     def distinct(dates: Iterable[str]) -> list[str]:
@@ -119,10 +125,18 @@ class OutOfRangeError(ValueError):
 
 
 def parse_date(text: str, date_format: str = ISO_FORMAT) -> datetime:
-    """Reads a date of a format of ``find_format`` in UTC; surrounding blanks are ignored.
+    """Reads a date.
 
-    A leap second becomes the second before it; digits below a microsecond are dropped. Raises OutOfRangeError if the
-    date is out of range, and ValueError if the text is not a date.
+    Args:
+        text: The date; surrounding blanks are ignored.
+        date_format: See ``find_format``.
+
+    Returns:
+        The moment in UTC. A leap second becomes the second before it; digits below a microsecond are dropped.
+
+    Raises:
+        OutOfRangeError: The date is out of range.
+        ValueError: The text is not a date.
     """
     written = text.strip()
     if len(written) > MAX_LENGTH:
@@ -159,7 +173,9 @@ def _read_epoch(text: str, decimals: int) -> datetime:
 def parse_mail_date(text: str) -> datetime:
     """Reads a date in the format of mails and HTTP headers, such as ``Wed, 31 Jan 2024 09:30:00 +0000``.
 
-    Raises OutOfRangeError if the date is out of range, and ValueError if the text is not a date.
+    Raises:
+        OutOfRangeError: The date is out of range.
+        ValueError: The text is not a date.
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(NO_DATE)
@@ -200,10 +216,18 @@ def check_format(date_format: str) -> None:
 
 
 def parse_dates(texts: pd.Series, date_format: str = ISO_FORMAT) -> tuple[pd.Series, pd.Series]:
-    """Reads a column of dates, ``(N,)`` texts, empty where there is no date, by a format of ``find_format``.
+    """Reads a column of dates.
 
-    Returns ``(N,)`` dates in UTC, ``NaT`` where the text is empty or cannot be read, and ``(N,)`` bool: where the date
-    is out of range. For errors see ``check_format``.
+    Args:
+        texts: ``(N,)`` text; empty where there is no date.
+        date_format: ``ISO8601``, or as in ``datetime.strptime``.
+
+    Returns:
+        ``(N,)`` dates in UTC, ``NaT`` where the text is empty or cannot be read, and ``(N,)`` bool: where the date is
+        out of range.
+
+    Raises:
+        ValueError: See ``check_format``.
     """
     check_format(date_format)
     dates: list[datetime | None] = []
@@ -246,7 +270,8 @@ def _moment(match: re.Match[str]) -> datetime:
 def check_ids(ids: pd.Series, source: str, column: str | None) -> None:
     """Checks that every report has a valid id and that no id occurs twice.
 
-    Raises ValueError if an id is missing, invalid or not unique; the message names the rows.
+    Raises:
+        ValueError: An id is missing, invalid or not unique; the message names the rows.
     """
     empty = ids.index[ids == ""]
     if len(empty):
@@ -301,8 +326,11 @@ def in_chronological_order(
 def read_dates(texts: pd.Series, source: str, column: str | None, date_format: str) -> tuple[pd.Series, list[str]]:
     """Reads dates in UTC, the default time zone; ``NaT`` where the text is empty.
 
-    Returns the dates, and a warning that counts those out of range, which become ``NaT``. Raises ValueError if a date
-    cannot be read; the message names its row and value.
+    Returns:
+        The dates, and a warning that counts those out of range, which become ``NaT``.
+
+    Raises:
+        ValueError: A date cannot be read; the message names its row and value.
     """
     texts = texts.str.strip()
     dates, outside = parse_dates(texts, date_format)

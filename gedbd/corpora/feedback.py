@@ -66,8 +66,13 @@ class FeedbackEvent:
 class FeedbackStore(Database):
     """A file of feedback events; the latest of each pair counts. Forgetting a report deletes its events.
 
-    Threads and processes may share it. An event is on disk when ``record`` returns. The file is created in the index
-    folder if absent. Raises ValueError if it is damaged or cannot be written.
+    Threads and processes may share it. An event is on disk when ``record`` returns.
+
+    Args:
+        folder: The index folder, in which the file is created if absent.
+
+    Raises:
+        ValueError: If the file is damaged or cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,8 +81,9 @@ class FeedbackStore(Database):
     def record(self, event: FeedbackEvent) -> bool:
         """Adds an event unless it repeats the latest one of its pair; returns whether it was added.
 
-        Raises ValueError if the verdict or the source is unknown, or a report is compared with itself or has no text,
-        and StoreUnavailable if the file cannot be written at the moment.
+        Raises:
+            ValueError: If the verdict or the source is unknown, or a report is compared with itself or has no text.
+            StoreUnavailable: If the file cannot be written at the moment.
         """
         for name, value, choices in (("verdict", event.verdict, VERDICTS), ("source", event.source, SOURCES)):
             if value not in choices:
@@ -99,7 +105,11 @@ class FeedbackStore(Database):
     def withdraw(self, first: str, second: str, source: str, only_source: str | None = None) -> bool:
         """Withdraws the feedback on two reports, in both directions; returns whether there was any.
 
-        ``source`` says where the withdrawal comes from. With ``only_source``, only feedback from there is withdrawn.
+        Args:
+            first: Id of a report.
+            second: Id of the other report.
+            source: Where the withdrawal comes from.
+            only_source: Withdraws feedback from this source only; None from all.
         """
         withdrawn = False
         with self.transaction():
@@ -122,7 +132,8 @@ class FeedbackStore(Database):
     def forget(self, issue_id: str, report: Report | None) -> None:
         """Deletes all events that name a report or, if ``report`` is given, hold its text.
 
-        Raises StoreUnavailable if the file cannot be written, or is being read, at the moment.
+        Raises:
+            StoreUnavailable: If the file cannot be written, or is being read, at the moment.
         """
         text = FeedbackEvent(replace(report, issue_id=""), "", WITHDRAW, "api").subject if report else None
         with self.transaction():
@@ -147,11 +158,17 @@ class FeedbackStore(Database):
 
 
 def feedback_table(path: Path) -> pd.DataFrame:
-    """Reads the latest verdict of each pair of reports from a file, or the index folder that holds it, oldest first.
+    """Reads the latest verdict of each pair of reports, the oldest first.
 
-    Returns the text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description,
-    candidate, verdict (accept, reject), who and source. Raises ValueError if there is no such file, or it is not a
-    feedback file.
+    Args:
+        path: A ``feedback.sqlite``, or the index folder that holds one.
+
+    Returns:
+        Text columns moment (ISO 8601, UTC), subject, issue_id (empty for a pasted text), title, description, candidate,
+        verdict (accept, reject), who and source.
+
+    Raises:
+        ValueError: If there is no such file, or it is not a feedback file.
     """
     file = path / FEEDBACK_FILE if path.is_dir() else path
     if not file.is_file():

@@ -23,9 +23,14 @@ def check_field(field: str, choices: Sequence[str] = FIELDS) -> None:
 
 
 def field_codes(reports: pd.DataFrame, field: str) -> np.ndarray:
-    """Encodes the values of product, component, version or priority as numbers, ``(N,)``; -1 where the field is empty.
+    """Encodes the values of a field as numbers, ``(N,)``; -1 where it is empty.
 
-    Case is ignored. Raises ValueError if there is no such field.
+    Args:
+        reports: N rows of a corpus.
+        field: product, component, version or priority; case is ignored.
+
+    Raises:
+        ValueError: If there is no such field.
     """
     check_field(field)
     values = (products(reports) if field == "product" else reports[field]).str.strip().str.lower()
@@ -61,7 +66,11 @@ def components(reports: pd.DataFrame) -> pd.Series:
 def tags_of(table: pd.DataFrame) -> list[tuple[str, ...]]:
     """The distinct tags of each of N documents, in lower case, in the order in which the document lists them.
 
-    Tags are its component, if it has one, and its labels, if the table has that column.
+    Args:
+        table: N documents with ``component`` and, where they have any, ``labels``.
+
+    Returns:
+        For each document its component, if it has one, and its labels.
     """
     labels = table["labels"] if "labels" in table else pd.Series("", index=table.index)
     tags = []
@@ -80,7 +89,9 @@ def number_tags(tags: Sequence[tuple[str, ...]]) -> dict[str, int]:
 def occurrence_matrix(tags: Sequence[tuple[str, ...]], column_of: Mapping[str, int]) -> "csr_array":
     """The indicator matrix of the tags of N documents, ``(N, T)`` int32; tags without a column are left out.
 
-    A tag that is repeated in a document counts once. ``column_of`` has the column of each tag, see ``number_tags``.
+    Args:
+        tags: The tags of each document; a tag that is repeated counts once.
+        column_of: The column of each tag, 0..T-1, as ``number_tags`` gives them.
     """
     from scipy.sparse import csr_array
 
@@ -98,7 +109,9 @@ def occurrence_matrix(tags: Sequence[tuple[str, ...]], column_of: Mapping[str, i
 def tag_overlap(first: "csr_array", second: "csr_array") -> np.ndarray:
     """Jaccard similarity of the tags of all pairs, ``(A, T), (B, T) -> (A, B)`` float32; 0 if neither has any.
 
-    Both are indicator matrices with the same columns, see ``occurrence_matrix``.
+    Args:
+        first: Indicator matrix of A documents, see ``occurrence_matrix``.
+        second: Indicator matrix of B documents, with the same columns.
     """
     overlap = np.zeros((first.shape[0], second.shape[0]), dtype=np.float32)
     shared = (first @ second.T).tocoo()  # only the pairs that share a tag, so that no union is empty

@@ -20,12 +20,19 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[str]:
-    """Downloads the missing files and unpacks them as ``.csv`` into a folder; keeps all or none.
+    """Downloads the missing files and unpacks them as ``.csv``; keeps all or none.
 
-    ``base_url`` is their public address; ``rows`` has the name of each file and the number of records that it must
-    hold. ``<file>.part`` stays in the folder while a file is incomplete. Returns one line per file. Raises ValueError
-    if a download fails, or a file has an unexpected number of rows or has changed since its download. The message names
-    the address without its secrets.
+    Args:
+        base_url: Public address of the files.
+        folder: Target folder; ``<file>.part`` stays there while a file is incomplete.
+        rows: Name of each file, and the number of records that it must hold.
+
+    Returns:
+        One line per file.
+
+    Raises:
+        ValueError: A download fails, or a file has an unexpected number of rows or has changed since its download. The
+            message names the address without its secrets.
     """
     folder.mkdir(0o700, parents=True, exist_ok=True)
     tables = {file: find_table(folder, Path(file).stem) for file in rows}
@@ -48,11 +55,18 @@ def fetch_tables(base_url: str, folder: Path, rows: Mapping[str, int]) -> list[s
 
 
 def fetch_file(url: str, target: Path, check: Callable[[Path], object]) -> str:
-    """Downloads a file from its public address and keeps it as it is; an existing file is only checked.
+    """Downloads a file and keeps it as it is; an existing file is only checked.
 
-    ``<target>.part`` stays beside it while the download is incomplete. ``check`` raises ValueError if a complete
-    download is invalid. Returns one line that says what was done. Raises ValueError if the download fails, or ``check``
-    refuses it; the refused file is deleted.
+    Args:
+        url: Its public address.
+        target: Its path; ``<target>.part`` stays beside it while the download is incomplete.
+        check: Raises ValueError if a complete download is invalid.
+
+    Returns:
+        One line that says what was done.
+
+    Raises:
+        ValueError: The download fails, or ``check`` refuses it; the refused file is deleted.
     """
     if target.exists():
         check_unchanged(target)
@@ -90,8 +104,9 @@ def target_name(file: str) -> str:
 def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
     """Unpacks a complete download into ``staging`` and checks its number of rows.
 
-    Raises ValueError if the file is damaged, too large for the limit or the disk, or does not hold ``num_rows``
-    records. The download is deleted, also after an ``OSError``, and starts over next time.
+    Raises:
+        ValueError: The file is damaged, too large for the limit or the disk, or does not hold ``num_rows`` records. The
+            download is deleted, also after an ``OSError``, and starts over next time.
     """
     try:
         target = staging / target_name(file)
@@ -114,8 +129,9 @@ def unpack(part: Path, file: str, num_rows: int, staging: Path) -> None:
 def download(url: str, part: Path) -> None:
     """Downloads ``url`` into ``part``; continues an interrupted download if the file is still the same.
 
-    Raises ValueError if the server refuses, or the connection fails; the bytes received so far stay in ``part``. If the
-    file is too large for the limit or the disk, they are deleted.
+    Raises:
+        ValueError: The server refuses, or the connection fails; the bytes received so far stay in ``part``. If the file
+            is too large for the limit or the disk, they are deleted.
     """
     validator = validator_file(part).read_text() if validator_file(part).exists() and part.exists() else ""
     offset = part.stat().st_size if validator else 0
@@ -153,8 +169,9 @@ def resumes(response: requests.Response, offset: int, validator: str) -> bool:
 def receive(response: requests.Response, part: Path, offset: int) -> None:
     """Writes the body of a response, after the bytes received before if it is the rest of the file.
 
-    Raises ValueError if the connection closed before the announced length, or the file is too large for the limit or
-    the disk; then it is deleted.
+    Raises:
+        ValueError: The connection closed before the announced length, or the file is too large for the limit or the
+            disk; then it is deleted.
     """
     if response.status_code == requests.codes.requested_range_not_satisfiable:
         return  # the earlier attempt received all bytes

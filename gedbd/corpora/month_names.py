@@ -23,8 +23,11 @@ POINT = re.compile(r"(?<=[a-z])\.(?!\d)")
 def to_english(text: str, language: str) -> str:
     """Replaces names of months by English abbreviations: "mardi 2 févr. 2024" becomes "2 Feb 2024".
 
-    ``language`` is one of ``LANGUAGES``; case and accents do not matter. Names of days, and words such as ``de`` in
-    Spanish dates, are removed.
+    Names of days, and words such as ``de`` in Spanish dates, are removed.
+
+    Args:
+        text: A date; case and accents do not matter.
+        language: One of ``LANGUAGES``.
     """
     names = _names(language)
     text = WORD.sub(

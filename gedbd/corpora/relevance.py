@@ -105,9 +105,12 @@ class Groups:
 def resolve_links(ids: pd.Series, id_links: pd.DataFrame) -> tuple[Links, tuple[str, ...]]:
     """Converts links between ids to links between rows; drops those to unknown documents or from a document to itself.
 
-    ``ids (N,)`` are in chronological order, indexed by row in the source file. ``id_links`` have ``id``, which is among
-    ``ids``, ``duplicate_id``, ``source`` and ``made_at``. Returns the links, ordered by query row, and warnings about
-    dropped links.
+    Args:
+        ids: ``(N,)`` ids in chronological order, indexed by row in the source file.
+        id_links: Links with ``id``, ``duplicate_id``, ``source`` and ``made_at``; each ``id`` is among ``ids``.
+
+    Returns:
+        The links, ordered by query row, and warnings about dropped links.
     """
     # Ids that are not in the file get row -1.
     position = pd.Series(np.arange(len(ids)), index=ids.to_numpy())
@@ -149,9 +152,14 @@ def _dropped_warning(label: str, dropped: pd.DataFrame, ids: pd.Series) -> list[
 
 
 def find_groups(links: np.ndarray, num_documents: int) -> np.ndarray:
-    """Numbers each document by the master of its group, the lowest row in its connected component, ``(N,)`` int64.
+    """Numbers each document by the master of its group.
 
-    ``links (2, L)`` are rows in chronological order.
+    Args:
+        links: ``(2, L)`` rows in chronological order.
+        num_documents: N.
+
+    Returns:
+        ``(N,)`` int64: the lowest row in each document's connected component.
     """
     component = components(links, num_documents, "weak")
     # The first row of each component is its oldest document.

@@ -56,7 +56,8 @@ def check_images(names: Iterable[str], image_dir: Path, max_megapixels: float, m
 def open_image(path: Path) -> "Image.Image":
     """The pixels of an image as RGB: the first frame, rotated upright, with a white background.
 
-    Raises ValueError if the image cannot be decoded.
+    Raises:
+        ValueError: The image cannot be decoded.
     """
     from PIL import Image, ImageOps
 
@@ -117,7 +118,8 @@ def _check(name: str, root: str, max_megapixels: float, max_megabytes: float) ->
 def attached_images(attachments: pd.Series) -> list[list[str]]:
     """Names of the attached files that are images by their ending.
 
-    Returns N lists in the order of the text, stripped, without duplicates.
+    Returns:
+        N lists of names in the order of the text, stripped, without duplicates.
     """
     return [list(filter(is_image, names)) for names in attached_files(attachments)]
 
@@ -140,9 +142,12 @@ def attached_files(attachments: pd.Series) -> list[list[str]]:
 def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
     """The images attached to the reports of a corpus.
 
-    Returns their folder, image name to the id of the first report that attaches it, and warnings about attached files
-    of other kinds. Raises ValueError if there is no folder of images, no report attaches a file, or none attaches an
-    image.
+    Returns:
+        Their folder, image name to the id of the first report that attaches it, and warnings about attached files of
+        other kinds.
+
+    Raises:
+        ValueError: There is no folder of images, no report attaches a file, or none attaches an image.
     """
     if corpus.image_dir is None:
         raise ValueError(
@@ -171,10 +176,16 @@ def images_in(corpus: Corpus) -> tuple[Path, dict[str, str], list[str]]:
 
 
 def read_captions(path: str | Path) -> dict[str, str]:
-    """Reads the captions of image names from a CSV file, plain or packed, with the columns ``image`` and ``caption``.
+    """Reads a table of captions.
 
-    Rows with an empty caption are left out. Raises ValueError if the file or one of the columns is missing, an image
-    has no name or two captions.
+    Args:
+        path: CSV file, plain or packed, with at least the columns ``image`` and ``caption``.
+
+    Returns:
+        Image name to caption. Rows with an empty caption are left out.
+
+    Raises:
+        ValueError: The file or one of the columns is missing, an image has no name or two captions.
     """
     file = Path(path).expanduser()
     table, _ = read_table(file)
@@ -199,7 +210,9 @@ def read_captions(path: str | Path) -> dict[str, str]:
 def write_captions(path: str | Path, rows: Iterable[tuple[str, str, str, str]]) -> None:
     """Writes a table of captions atomically.
 
-    ``rows`` hold an image's name, the SHA-256 of its file (empty if it was not read), the caption, and ``described`` or
-    the reason why it is not.
+    Args:
+        path: The file.
+        rows: Image name, SHA-256 of its file (empty if it was not read), caption, and ``described`` or the reason
+            why it is not.
     """
     write_csv(Path(path).expanduser(), pd.DataFrame(rows, columns=list(COLUMNS), dtype=str))

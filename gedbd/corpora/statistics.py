@@ -21,10 +21,11 @@ Statistic = int | float | pd.Timestamp | None
 def describe_corpus(corpus: Corpus) -> dict[str, Statistic]:
     """Counts reports, groups and pairs, and computes statistics of dates and text.
 
-    Returns values by metric, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
-    groups of n reports. Words are separated by white space; medians are over the reports that have such a text. ``with
-    a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that this source
-    links. ``labels`` and ``with a label`` are present only if a report has one.
+    Returns:
+        Metric to value, null where the tracker has no date or no text. ``pairs`` is the sum of n (n - 1) / 2 over
+        groups of n reports. Words are separated by white space; medians are over the reports that have such a text.
+        ``with a web address`` counts the reports whose page is known, ``links: <source>`` the pairs of reports that
+        this source links. ``labels`` and ``with a label`` are present only if a report has one.
     """
     labels = tags_of(corpus.reports.assign(component=""))
     distinct_labels = {label for report_labels in labels for label in report_labels}
@@ -70,7 +71,8 @@ def median_words(texts: pd.Series) -> float | None:
 def describe_changes(corpus: ChangeCorpus) -> dict[str, Statistic]:
     """Counts commits, files, hunks and, if there are reports, those with fixes and inducing commits.
 
-    Returns values by metric. ``fixing links`` and ``inducing links`` count pairs of a report and a change.
+    Returns:
+        Metric to value. ``fixing links`` and ``inducing links`` count pairs of a report and a change.
     """
     commits = corpus.commits.table
     counts: dict[str, Statistic] = {

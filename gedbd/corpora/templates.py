@@ -30,7 +30,13 @@ class Text(Protocol):
     """A text template."""
 
     def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
-        """The texts of N reports, the rows of a table, for an encoder that reads ``max_tokens`` of a tokenizer."""
+        """The texts of N reports.
+
+        Args:
+            reports: N rows of a table of documents.
+            tokenizer: The encoder's tokenizer.
+            max_tokens: Number of tokens that the encoder reads.
+        """
         ...
 
 
@@ -84,8 +90,9 @@ class FieldTemplate:
     def __call__(self, reports: pd.DataFrame, tokenizer: "AnyTokenizer", max_tokens: int) -> Texts:
         """The texts of N reports.
 
-        Raises ValueError if the parts leave too few of ``max_tokens`` to the one without a budget, the tokenizer gives
-        no offsets, or the captions belong to other reports.
+        Raises:
+            ValueError: If the parts leave too few of ``max_tokens`` to the one without a budget, the tokenizer gives
+                no offsets, or the captions belong to other reports.
         """
         warnings: tuple[str, ...] = ()
         marked: dict[str, list[str]] = {}

@@ -45,9 +45,15 @@ def fill_template(template: str, id_: str) -> str:
 def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series, list[str]]:
     """The address of each report: its own, or else the template's.
 
-    ``reports`` have ``id`` and ``url``, indexed by row in the source; a template has ``{issue_id}``. Returns the
-    addresses, empty if unknown, and a warning that counts those that are not web addresses. Raises ValueError if the
-    template is not a web address, or lacks ``{issue_id}``.
+    Args:
+        reports: ``id`` and ``url``, indexed by row in the source.
+        template: An address with ``{issue_id}``; null for none.
+
+    Returns:
+        The addresses, empty if unknown, and a warning that counts those that are not web addresses.
+
+    Raises:
+        ValueError: The template is not a web address, or lacks ``{issue_id}``.
     """
     check_template(template)
     urls = pd.Series([web_url(url) for url in reports["url"]], index=reports.index, dtype=str)
@@ -65,7 +71,8 @@ def report_urls(reports: pd.DataFrame, template: str | None) -> tuple[pd.Series,
 def with_urls(table: pd.DataFrame, reports: pd.DataFrame, columns: Sequence[str] = ID_COLUMNS) -> pd.DataFrame:
     """A table with the addresses of its reports, in a column ``url of <column>`` after each column of ids.
 
-    Returns a new table; a column of addresses is left out if none is known.
+    Returns:
+        A new table; a column of addresses is left out if none is known.
     """
     url_of = reports.set_index("id")["url"]
     linked = table.copy()

@@ -46,10 +46,17 @@ class QuestionBatch(NamedTuple):
 class QuestionsDataModule(RetrievalDataModule):
     """Pairs of questions for training, and the questions that evaluation needs in one batch.
 
-    ``pairs`` have ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor. ``group (N,)`` are
-    the duplicate groups for evaluation, ``parts (N,)`` the splits; ``batch_size`` counts pairs. ``queries`` are the
-    rankings of each split, by protocol; a test scores the splits ``evaluated``. ``tag_vectors`` is the fitted encoder
-    of the questions' tags, if they are read; its network is drawn in the result.
+    Args:
+        questions: N questions.
+        pairs: Pairs with ``earlier``, ``later``, ``label`` and ``part``; the later question is the anchor.
+        group: ``(N,)`` duplicate group of each question, for evaluation.
+        parts: ``(N,)`` part of each question.
+        negatives: Which non-duplicates training compares with.
+        batch_size: Pairs of a step.
+        seed: Of the order and of drawn non-duplicates.
+        queries: What is ranked in each part, by protocol.
+        evaluated: Parts that a test scores.
+        tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
 
     Attributes:
         frozen: ``(N, 2H)`` unit rows: the text vectors before training.

@@ -19,7 +19,12 @@ HEADS = ("sigmoid", "residual")
 
 
 class SigmoidHead(nn.Module):
-    """``sigmoid(W E + b)``, as published: Hazra et al., 2023 (arXiv 2309.05035)."""
+    """``sigmoid(W E + b)``, as published: Hazra et al., 2023 (arXiv 2309.05035).
+
+    Args:
+        num_inputs: Size of the frozen vectors.
+        dim: Size of the projected vectors.
+    """
 
     def __init__(self, num_inputs: int, dim: int) -> None:
         super().__init__()
@@ -33,7 +38,9 @@ class SigmoidHead(nn.Module):
 class ResidualHead(nn.Module):
     """``t + W E`` of length 1, t the text part of E. W starts at 0: before training, the vectors are the frozen ones.
 
-    ``num_inputs`` is the size of E, ``num_text`` that of t, which comes first.
+    Args:
+        num_inputs: Size of the frozen vectors.
+        num_text: Size of their text part, which comes first.
     """
 
     def __init__(self, num_inputs: int, num_text: int) -> None:
@@ -54,10 +61,13 @@ def check_head(name: str) -> None:
 
 
 def make_head(name: str, num_inputs: int, num_text: int, dim: int) -> nn.Module:
-    """Creates the projection of a name of ``HEADS``.
+    """Creates the projection of a name.
 
-    ``num_inputs`` is the size of the frozen vectors, ``num_text`` that of their text part. ``dim`` is the size of the
-    projected vectors of ``sigmoid``; those of ``residual`` are as large as the text part.
+    Args:
+        name: One of ``HEADS``.
+        num_inputs: Size of the frozen vectors.
+        num_text: Size of their text part.
+        dim: Size of the projected vectors of ``sigmoid``; those of ``residual`` are as large as the text part.
     """
     return SigmoidHead(num_inputs, dim) if name == "sigmoid" else ResidualHead(num_inputs, num_text)
 
@@ -70,8 +80,14 @@ def method_id(head: str, network: bool) -> str:
 class QuestionsModule(RetrievalModule[QuestionsDataModule]):
     """Trains a projection of frozen vectors.
 
-    The loss compares vectors that ``head`` projects, ``(U, D) -> (U, dim)``; the score of two questions is the cosine
-    of theirs. ``seed`` is that of the t-SNE projection; training draws no random numbers here.
+    The loss compares projected vectors; the score of two questions is the cosine of theirs.
+
+    Args:
+        head: The projection, ``(U, D) -> (U, dim)``.
+        loss: The loss.
+        make_optimizer: Creates the optimizer.
+        make_scheduler: Creates the learning rate scheduler.
+        seed: Seed of the t-SNE projection; training draws no random numbers here.
     """
 
     def __init__(

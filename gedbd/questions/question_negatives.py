@@ -49,10 +49,17 @@ def bucket_negatives(
     the largest Jaccard overlap with the anchor's. Of equal overlaps the nearest bucket comes first, then the older
     question. An anchor without any such question gets the nearest training question that is not a duplicate of it.
 
-    ``anchors (P,)`` are rows of questions in buckets, ``group (N,)`` the groups that the training pairs form, ``vectors
-    (N, D)`` the frozen vectors; ``answered (N,)`` and ``training (N,)`` say which questions have an answer, and which
-    are of the training split. ``alpha`` is from -1 to 1; the paper does not publish it. Returns ``(P,)`` a row for each
-    anchor, and the number of anchors without a qualifying question.
+    Args:
+        anchors: ``(P,)`` rows of questions in buckets.
+        group: ``(N,)`` groups that the training pairs form.
+        vectors: ``(N, D)`` frozen vectors of the questions.
+        tags: The tags of each question.
+        answered: ``(N,)`` bool, questions that have an answer.
+        training: ``(N,)`` bool, questions of the training split.
+        alpha: Minimum similarity of buckets, -1 to 1. The paper does not publish it.
+
+    Returns:
+        ``(P,)`` a row for each anchor, and the number of anchors without a qualifying question.
     """
     members = np.flatnonzero(np.bincount(group, minlength=len(group))[group] > 1)
     bucket = np.full(len(group), -1)
@@ -86,9 +93,18 @@ def mined_negatives(
     neighbours: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """One of the ``neighbours`` nearest non-duplicates of each anchor, at random, ``(P,)`` rows.
+    """One of the nearest non-duplicates of each anchor, at random.
 
-    ``vectors (N, D)`` are unit rows, as the model projects them now; for the rest see ``bucket_negatives``.
+    Args:
+        anchors: ``(P,)`` rows.
+        group: ``(N,)`` groups that the training pairs form.
+        vectors: ``(N, D)`` unit rows, as the model projects them now.
+        training: ``(N,)`` bool, questions of the training split.
+        neighbours: Number of nearest non-duplicates to draw from.
+        rng: Random number generator.
+
+    Returns:
+        ``(P,)`` rows.
     """
     unique, position = np.unique(anchors, return_inverse=True)
     nearest = _nearest_non_duplicates(unique, group, vectors, training, neighbours)

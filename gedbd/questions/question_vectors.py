@@ -22,7 +22,10 @@ class TitleBody:
     """Encodes the title and the body of a document separately, so that a long body does not outweigh the title.
 
     Hazra et al., "Duplicate Question Retrieval and Confirmation Time Prediction in Software Communities", 2023: the
-    frozen vectors of the method TE. Raises ValueError if the form is unknown.
+    frozen vectors of the method TE.
+
+    Raises:
+        ValueError: If the form is unknown.
     """
 
     encoder: LoadedEncoder  # the frozen encoder; its cache keeps the vectors
@@ -50,8 +53,9 @@ class TitleBody:
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """Unit vectors of titles beside those of bodies, or of the joined texts.
 
-        Returns ``(N, 2H)`` float32: the first H columns of the title, the others of the body; zeros for an empty text.
-        ``(N, H)`` for joined texts.
+        Returns:
+            ``(N, 2H)`` float32: the first H columns of the title, the others of the body; zeros for an empty text.
+            ``(N, H)`` for joined texts.
         """
         if self.form == "joined":
             joined = join_texts(table["title"].tolist(), table["description"].tolist())
@@ -97,10 +101,17 @@ class Questions(NamedTuple):
 def read_questions(
     table: pd.DataFrame, vectors: TableVectors, tag_vectors: TagEncoder | None, fitted: np.ndarray, name: str
 ) -> Questions:
-    """Encodes the questions of a table; the column ``answered`` may be absent.
+    """Encodes questions.
 
-    ``tag_vectors`` is fitted on the tags of the training questions, ``fitted (N,)``; None uses the text alone. ``name``
-    is that of the corpus in messages. Raises ValueError if tag vectors are wanted and no training question has a tag.
+    Args:
+        table: N documents; the column ``answered`` may be absent.
+        vectors: Encoder of title and body.
+        tag_vectors: Encoder of tags, fitted here; None to use the text alone.
+        fitted: ``(N,)`` bool, the training questions, whose tags the encoder of tags learns from.
+        name: Name of the corpus in messages.
+
+    Raises:
+        ValueError: If tag vectors are wanted and no training question has a tag.
     """
     tags = tags_of(table)
     tags_seen = [question_tags for question_tags, is_fitted in zip(tags, fitted, strict=True) if is_fitted]

@@ -71,10 +71,11 @@ def write_table4(sweep_dir: Path) -> None:
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:
     """MRR and RR@K of each setting's own method in percent, means over seeds, with the published numbers.
 
-    Returns a row for each setting among its candidate sets, followed by the paper's methods without a run and the rows
-    among all earlier documents, which the paper does not have: ``corpus``, ``model``, ``seeds``, ``ranked`` (what
-    against), ``queries``, ``reachable``, the metrics with the intervals of MRR and RR@10, ``P_VALUE``, where the sweep
-    has the method without tags too, and ``paper <metric>``.
+    Returns:
+        A row for each setting among its candidate sets, followed by the paper's methods without a run and the rows
+        among all earlier documents, which the paper does not have: ``corpus``, ``model``, ``seeds``, ``ranked`` (what
+        against), ``queries``, ``reachable``, the metrics with the intervals of MRR and RR@10, ``P_VALUE``, where the
+        sweep has the method without tags too, and ``paper <metric>``.
     """
     published: dict[object, Row] = {}
     for row in read_published("questions", "table4").to_dict("records"):

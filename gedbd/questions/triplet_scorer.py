@@ -44,8 +44,9 @@ class TripletScorer(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Encodes all questions and trains on the training pairs.
 
-        Raises ValueError if queries and documents are two tables, there is no duplicate pair, or tags are wanted and no
-        training question has one.
+        Raises:
+            ValueError: If queries and documents are two tables, there is no duplicate pair, or tags are wanted and no
+                training question has one.
         """
         inputs.check_one_table("TripletScorer")
         pairs = inputs.train.rename(columns={"query": "later", "document": "earlier"}).assign(part="train")

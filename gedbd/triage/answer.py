@@ -42,7 +42,8 @@ MAX_COMPONENTS = 5  # named if a filter matches none
 def report_of_issue(issue: Record) -> Report:
     """Converts a tracker's issue to a report, in its state at creation if the export has its history.
 
-    Raises ValueError if it is not an issue, or is invalid.
+    Raises:
+        ValueError: If it is not an issue, or is invalid.
     """
     parsed = reset_to_creation(_parse(issue))
     values: dict[str, Any] = {name: ", ".join(parsed.values.get(name, ())) for name in FIELDS}
@@ -89,13 +90,14 @@ def _parse(values: Record) -> Issue:
 def read_queries(text: str | None, file: str | None) -> Iterator[Report]:
     """Reports from a text, a file, or JSON lines, which are read lazily.
 
-    Raises ValueError if neither or both are given, the file is missing or empty, or a line is invalid.
-
     Args:
         text: The report; its first line is the title.
         file: A file with such a text, which may begin with front matter. ``.eml``: an e-mail. ``.json``: issues as
             GitHub, GitLab, Jira and Bugzilla export them, or objects with the fields of ``Report``. ``.jsonl`` or ``-``
             (standard input): a report, an issue or a list of these on each line.
+
+    Raises:
+        ValueError: If neither or both are given, the file is missing or empty, or a line is invalid.
     """
     if (text is None) == (file is None):
         raise ValueError("give exactly one of: a text in quotes, file=report.txt, file=issue.json, or file=- for lines")

@@ -81,7 +81,12 @@ def equal_fields(first: Report, second: Report) -> dict[str, str]:
 
 
 class _WeightedSentences:
-    """The sentences of a report, given by their words, and the ``weights`` of words; ``compared`` are those to compare.
+    """The sentences of a report and the weights of their words.
+
+    Args:
+        text: The words of each sentence.
+        weights: Weights of words.
+        compared: The words to compare.
 
     Attributes:
         words: The compared words in the report.
@@ -189,9 +194,13 @@ def reasons(
     """Short phrases: a rare shared line about an error, then the families of features by their contributions.
 
     Families without a contribution or without a fact to state (such as different components) are left out. Features
-    that do not indicate similarity, such as group size, are never the only reason. ``contributions`` are those of each
-    feature to a candidate's score, see ``ReportRanker.contributions``; ``values`` are the candidate's features by name,
-    ``identifiers`` the shared ones, rarest first, and ``error`` is the rarest shared line about an error, or None.
+    that do not indicate similarity, such as group size, are never the only reason.
+
+    Args:
+        contributions: Contribution of each feature to a candidate's score, see ``ReportRanker.contributions``.
+        values: The candidate's features by name.
+        identifiers: Shared identifiers, rarest first.
+        error: The rarest shared line about an error, or None.
     """
     totals = dict.fromkeys(FAMILIES, 0.0)
     for name, value in contributions.items():

@@ -125,8 +125,11 @@ class Contents(NamedTuple):
 def opened_to_update(location: Path | str) -> Iterator[ReportStore]:
     """Opens the store of an index, created if absent, for an update that no other process may run.
 
-    ``location`` is the folder, or the address of a server, ``postgresql://user@host:port/database``. Raises ValueError
-    if it cannot be used, or another process is storing a corpus in it.
+    Args:
+        location: The folder, or the address of a server, ``postgresql://user@host:port/database``.
+
+    Raises:
+        ValueError: If it cannot be used, or another process is storing a corpus in it.
     """
     if isinstance(location, str):
         with closing(PostgresStore(location, timeout_s=UPDATE_TIMEOUT_S)) as server, server.sole_builder():
@@ -190,8 +193,11 @@ def store_corpus(
     """Updates an index to match a corpus; with a new model, all reports are encoded again.
 
     For ``location`` see ``opened_to_update``, for ``find_later`` ``synchronise``; ``replace`` says whether the corpus
-    may be of another tracker. Raises ValueError if the corpus seems to be of another tracker, the index cannot be used,
-    or another process is storing a corpus in it.
+    may be of another tracker.
+
+    Raises:
+        ValueError: If the corpus seems to be of another tracker, the index cannot be used, or another process is
+            storing a corpus in it.
     """
     with opened_to_update(location) as store:
         if not replace:
@@ -330,7 +336,8 @@ def update_index(cfg: DictConfig, console: Console, find_later: FindLater | None
 def find_backtest(folder: Path) -> tuple[DictConfig, TriageModel, Path | None]:
     """A backtest's configuration, model, and checkpoint of its encoder, or None.
 
-    Raises ValueError if the folder is not a finished backtest, or its run is missing.
+    Raises:
+        ValueError: If the folder is not a finished backtest, or its run is missing.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give a folder written by gedbd backtest")
@@ -359,8 +366,11 @@ def synchronise(
 
     All changes are one transaction. Changes that other processes make during the update are newer, and stay. If the
     model or the version of the terms is new, all reports are written again. What ``find_later`` finds, before reports
-    are encoded and again within the transaction, stays as it is stored, or is deleted. Raises ValueError if another
-    process has replaced the model during the update, and StoreUnavailable if the store cannot be used.
+    are encoded and again within the transaction, stays as it is stored, or is deleted.
+
+    Raises:
+        ValueError: If another process has replaced the model during the update.
+        StoreUnavailable: If the store cannot be used.
     """
     find_later = find_later or (lambda _: (set(), set()))
     before = Contents.of(store)

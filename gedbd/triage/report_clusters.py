@@ -240,8 +240,10 @@ def complete_link(pairs: Sequence[Pair], probability: Sequence[float]) -> list[l
     Agglomerative clustering: merges the two clusters with the highest probability until no pair is left. The
     probability of two clusters is the lowest of all pairs between them, and 0 if one of these is missing. Of equal
     probabilities, the clusters with the lowest members come first. Time and memory are proportional to the number of
-    pairs, not to the square of the items. Returns the clusters of two or more items, each ascending, in the order of
-    their lowest members.
+    pairs, not to the square of the items.
+
+    Returns:
+        The clusters of two or more items, each ascending, in the order of their lowest members.
     """
     # For the lowest member of each cluster, the probability of the clusters that may be merged with it.
     neighbours: dict[int, dict[int, float]] = {}
@@ -316,7 +318,8 @@ def run_clusters(folder: Path, threshold: float, top_k: int, file: Path | None, 
 def record_verdicts(folder: Path, file: Path) -> list[str]:
     """Adds the verdicts of a file to the feedback of an index; returns counts in sentences.
 
-    Raises ValueError if the file is invalid, or has no pair of two reports of the index.
+    Raises:
+        ValueError: If the file is invalid, or has no pair of two reports of the index.
     """
     verdicts = {pair: verdict.verdict for pair, verdict in read_judgements(file).verdicts.items()}
     clear = {pair: verdict for pair, verdict in verdicts.items() if verdict != UNCLEAR}

@@ -36,8 +36,10 @@ def read_text(path: Path) -> str:
 def report_with_front_matter(text: str) -> Report:
     """A report of a text that may begin with the fields of ``Report`` in YAML, between two lines of hyphens.
 
-    Without a title there, it is the first line of the rest. Other fields are ignored. Raises ValueError if the fields
-    are not YAML, or a value of a report is invalid.
+    Without a title there, it is the first line of the rest. Other fields are ignored.
+
+    Raises:
+        ValueError: If the fields are not YAML, or a value of a report is invalid.
     """
     match = FRONT_MATTER.match(text)
     try:
@@ -60,7 +62,8 @@ def _plain(value: Any) -> str:
 def report_of_email(content: bytes) -> Report:
     """The subject, date and decoded text of an e-mail; the text of its HTML if it has no other.
 
-    Raises ValueError if it has neither subject nor text, or names an unknown encoding.
+    Raises:
+        ValueError: If it has neither subject nor text, or names an unknown encoding.
     """
     message = message_from_bytes(content, policy=policy.default)
     assert isinstance(message, EmailMessage)

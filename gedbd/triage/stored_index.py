@@ -59,8 +59,11 @@ class StoredIndex:
     before the method returns. The next call sees the changes of other processes, including a new model. Results equal
     those of a newly opened index.
 
-    All methods raise ``StoreUnavailable`` if the store cannot be used. ``store`` is closed by this object; ``folder``
-    is that of the index, or of a service's feedback and deliveries.
+    All methods raise ``StoreUnavailable`` if the store cannot be used.
+
+    Args:
+        store: The store, closed by this object.
+        folder: The folder of the index, or of a service's feedback and deliveries.
     """
 
     def __init__(self, store: "FolderStore | SharedStore", folder: Path) -> None:
@@ -144,12 +147,20 @@ class StoredIndex:
             return find_matches(state, query, top_k, state.reports.storable(filters))
 
     def add(self, reports: Sequence[Report], fields: Sequence[str] | None = None) -> dict[str, str]:
-        """Adds or updates reports, all of them or none; of several with the same id, the last one counts.
+        """Adds or updates reports, all of them or none.
 
         A report without a date keeps its stored date, or gets the current time. A report without an address keeps its
-        stored address, or gets that of the tracker's template, if there is one. ``fields`` names those to update; other
-        fields of stored reports stay. None updates all. Returns ``added``, ``updated`` or ``unchanged`` for each id.
-        Raises ValueError if a report has no id, or its text is empty or too long.
+        stored address, or gets that of the tracker's template, if there is one.
+
+        Args:
+            reports: The reports; of several with the same id, the last one counts.
+            fields: Names of the fields to update; other fields of stored reports stay. None for all.
+
+        Returns:
+            ``added``, ``updated`` or ``unchanged`` for each id.
+
+        Raises:
+            ValueError: If a report has no id, or its text is empty or too long.
         """
         for report in reports:
             check_report(report)
@@ -175,7 +186,8 @@ class StoredIndex:
     def link(self, report_id: str, duplicate_id: str, source: str) -> None:
         """Marks two stored reports as duplicates, which merges their groups.
 
-        Raises ValueError if the ids are equal, or one is not stored.
+        Raises:
+            ValueError: If the ids are equal, or one is not stored.
         """
         if report_id == duplicate_id:
             raise ValueError(f"report {report_id} cannot be a duplicate of itself")
@@ -207,7 +219,10 @@ class StoredIndex:
 
         Text, vector, words and links are overwritten in the index file, its write-ahead log and the files beside it; a
         server keeps bytes until they are overwritten, and in its log and backups. Its duplicates stay duplicates of
-        each other. Raises OSError if a file cannot be deleted.
+        each other.
+
+        Raises:
+            OSError: If a file cannot be deleted.
         """
         return self.store.forget(issue_id)
 
@@ -223,8 +238,6 @@ def open_index(
 ) -> StoredIndex:
     """Opens an index. While an index in a folder is open, NumPy's linear algebra runs on one thread.
 
-    Raises ValueError if there is no index, it is damaged or of another version, or the server cannot be used.
-
     Args:
         folder: The folder of the index, or of a service's feedback and deliveries.
         cache_dir: Folder of 8-bit models, and of query encoders for an index on a server.
@@ -232,6 +245,9 @@ def open_index(
         given: The encoder of an index that was built with a Python object.
         read_only: Whether nothing is written to the folder.
         url: Address of an index on a server, ``postgresql://user@host:port/database``; None for an index in the folder.
+
+    Raises:
+        ValueError: If there is no index, it is damaged or of another version, or the server cannot be used.
     """
     folder = Path(folder)
 
@@ -312,7 +328,8 @@ def _fill_in(
 def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filters) -> list[Match]:
     """Implements ``StoredIndex.search`` on one state.
 
-    Raises StoreUnavailable if the texts of the matches cannot be read.
+    Raises:
+        StoreUnavailable: If the texts of the matches cannot be read.
     """
     table = as_table([report])
     vector = state.model.encode_one(table)  # in another thread, while this one compares words

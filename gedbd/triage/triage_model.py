@@ -120,9 +120,13 @@ def learn_confidence(matches: Matches, seed: int) -> tuple[MatchProbability, np.
     """Trains and calibrates on the first matches of reports of one or several trackers by cross-fitting.
 
     Each fold is scored by trees that are trained on the other folds. Isotonic regression is fitted on these outputs for
-    the best match of each report. The final trees are trained on all folds and share this calibration. Returns the
-    confidence, and the probability of each match by the trees that were not trained on its fold, ``(B,)``. Raises
-    ValueError if the best matches outside a fold are all right or all wrong.
+    the best match of each report. The final trees are trained on all folds and share this calibration.
+
+    Returns:
+        The confidence, and the probability of each match by the trees that were not trained on its fold, ``(B,)``.
+
+    Raises:
+        ValueError: If the best matches outside a fold are all right or all wrong.
     """
     best = matches.is_best
     for fold in range(NUM_FOLDS):
@@ -260,7 +264,8 @@ class TriageModel:
     def from_json(cls, text: str, source: str) -> "TriageModel":
         """Reads what ``as_json`` returned.
 
-        Raises ValueError if it is damaged, or of another version of gedbd; names the source.
+        Raises:
+            ValueError: If it is damaged, or of another version of gedbd; names the source.
         """
         try:
             plain = {"list_targets": []} | json.loads(text)

@@ -25,7 +25,9 @@ UNPROCESSABLE = 422  # the status of a page beyond those that GitHub shows
 def open_comments(file: Path) -> sqlite3.Connection:
     """Opens an SQLite file of comments and events; a record that arrives again replaces its older version.
 
-    Raises ValueError if the file is damaged, and sqlite3.OperationalError if the file cannot be written.
+    Raises:
+        ValueError: The file is damaged.
+        sqlite3.OperationalError: The file cannot be written.
     """
     file.parent.mkdir(0o700, parents=True, exist_ok=True)
     try:

@@ -106,8 +106,9 @@ class Client:
     def get(self, address: str, params: Mapping[str, Any] | None = None) -> Answer:
         """Requests a path below ``base_url``, or a complete address.
 
-        Raises ValueError if the server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
-        than ``max_wait_s``, or sends too much data or not JSON. The message names the address without secrets.
+        Raises:
+            ValueError: The server refuses the request (``RefusedError``), fails repeatedly, requires a longer wait
+                than ``max_wait_s``, or sends too much data or not JSON. The message names the address without secrets.
         """
         url = self._session.checked(self.base_url + address if address.startswith("/") else address, params)
         with naming(url):
@@ -197,7 +198,8 @@ class PageList:
     def records(self, answer: Answer, name: str = "", *, key: str) -> list[Record]:
         """The records of a page.
 
-        Raises ValueError if there is no such list, or ``MAX_REPEATED_PAGES`` pages in a row have no new records.
+        Raises:
+            ValueError: There is no such list, or ``MAX_REPEATED_PAGES`` pages in a row have no new records.
         """
         page = answer.records(name, key=key)
         keys = {
@@ -252,10 +254,14 @@ def server_time(headers: Mapping[str, str], now: float) -> float:
 def limit_wait_s(status: int, headers: Mapping[str, str], message: str, now: float) -> float | None:
     """Seconds until a request refused by a rate limit may be sent again; ``None`` for other responses.
 
-    ``Retry-After`` takes precedence over the reset of the quota: ``X-RateLimit-Reset`` of GitHub (seconds since 1970)
-    and Jira (ISO 8601), ``RateLimit-Reset`` of GitLab. All times are by the server's clock; ``now`` is that of the
-    local clock, in seconds since 1970. ``headers`` are case-insensitive. GitHub's secondary limits appear only in
-    ``message``.
+    ``Retry-After`` takes precedence over the reset of the quota: ``X-RateLimit-Reset`` of GitHub
+    (seconds since 1970) and Jira (ISO 8601), ``RateLimit-Reset`` of GitLab. All times are by the server's clock.
+
+    Args:
+        status: HTTP status.
+        headers: Headers of the response, case-insensitive.
+        message: The server's message; GitHub's secondary limits appear only there.
+        now: Seconds since 1970 by the local clock.
     """
     if status not in {403, 429, 503}:
         return None

@@ -82,10 +82,19 @@ def fetch_tracker(
 ) -> str:
     """Fetches all issues into ``out``, or those that changed since the last fetch.
 
-    ``project`` is the project's name on the tracker; ``out`` gets ``pages/`` and ``state.json``; ``max_wait_s`` is the
-    longest accepted wait for a rate limit, in seconds. ``mark`` is kept as that of the state, from the call that begins
-    a fetch until the fetch is complete. Returns one line that says what was fetched. Raises ValueError if the project,
-    the folder or the token is wrong, or the tracker's response is not the expected one.
+    Args:
+        tracker: The tracker, and what to fetch from it.
+        project: The project's name on the tracker.
+        out: Folder for ``pages/`` and ``state.json``.
+        max_wait_s: The longest accepted wait for a rate limit, in seconds.
+        make_client: Creates the HTTP client.
+        mark: Kept as ``mark`` of the state, from the call that begins a fetch until the fetch is complete.
+
+    Returns:
+        One line that says what was fetched.
+
+    Raises:
+        ValueError: The project, the folder or the token is wrong, or the tracker's response is not the expected one.
     """
     if not max_wait_s >= 0:
         raise ValueError(f"max_wait_s={max_wait_s} must not be below 0")
@@ -156,7 +165,8 @@ class FetchState:
 def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
     """The state of a new fetch, of an interrupted one, or of an update of a complete one.
 
-    Raises ValueError if ``out`` holds pages of another source, or its state is damaged.
+    Raises:
+        ValueError: ``out`` holds pages of another source, or its state is damaged.
     """
     file = out / STATE
     if not file.exists():
@@ -188,7 +198,8 @@ def open_state(out: Path, tracker: Mapping[str, Any]) -> FetchState:
 def make_folder(out: Path) -> None:
     """Creates a folder, or checks that an existing one is writable and is empty or holds a fetch.
 
-    Raises ValueError if the folder holds other files, or is not writable.
+    Raises:
+        ValueError: The folder holds other files, or is not writable.
     """
     try:
         out.mkdir(0o700, parents=True, exist_ok=True)

@@ -27,13 +27,14 @@ def read_auto(
 ) -> Corpus:
     """Reads a file or folder in any format that gedbd knows; the first warning names the detected format.
 
-    Raises ValueError if the format is not recognised, an option does not apply to it, or the export is malformed.
-
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file or folder.
         columns: Field to column of a table, or to key of a record, where the format is not recognised.
         further: ``ReportOptions``, and further options of ``read_csv``; ``None`` takes those of the format.
+
+    Raises:
+        ValueError: The format is not recognised, an option does not apply to it, or the export is malformed.
     """
     location = locate(path) if path.startswith(IN_PACKAGE) else Path(path).expanduser()
     user_columns = {field: column for field, column in (columns or {}).items() if column is not None}
@@ -59,11 +60,16 @@ def read_auto(
 def recognised(
     location: Path, user_columns: Mapping[str, str], separator: str | None = None, encoding: str | None = None
 ) -> tuple[str, DictConfig]:
-    """The format of an export, a file or folder: its name in ``dataset=``, and its options.
+    """The format of an export: its name in ``dataset=``, and its options.
 
-    ``user_columns`` maps fields to columns, or to keys of a record, as the user named them; ``separator`` and
-    ``encoding`` are those of a table, ``None`` to detect them. Raises ValueError if there is no such file, or the
-    format is not recognised.
+    Args:
+        location: The file or folder.
+        user_columns: Field to column, or to key of a record, as the user named them.
+        separator: That of a table, as the user named it; ``None`` to detect it.
+        encoding: Likewise.
+
+    Raises:
+        ValueError: There is no such file, or the format is not recognised.
     """
     if not location.exists():
         raise ValueError(f"{location}: no such file or folder; set dataset.path= to an existing one")

@@ -67,8 +67,6 @@ def build_corpus(
 ) -> Corpus:
     """Checks a tracker's reports, sorts them chronologically and finds their duplicate groups.
 
-    Raises ValueError if an id, a date or ``url_template`` is invalid, or there is no report.
-
     Args:
         name: Short name of the tracker.
         reports: Text columns of ``BUG_FIELDS`` and, where there are any, ``labels``, indexed by row in the source file;
@@ -83,6 +81,9 @@ def build_corpus(
         unread: What is not read of the file; None if unknown.
         duplicate_option: The option that reads duplicates from a column.
         options: See ``ReportOptions``.
+
+    Raises:
+        ValueError: An id, a date or ``url_template`` is invalid, or there is no report.
     """
     url_template = options.get("url_template")
     image_dir = options.get("image_dir")

@@ -45,8 +45,6 @@ def read_bughub(
 ) -> Corpus:
     """Reads the reports, and adds the links of the label files in the same folder.
 
-    Raises ValueError if a file is missing or malformed.
-
     Args:
         name: Short name of the corpus, as in ``dataset=``.
         data_dir: Folder of all corpora.
@@ -57,6 +55,9 @@ def read_bughub(
         rows: Published number of ``reports``; a different number gives a warning.
         date_format: ``ISO8601``, or a format of ``datetime.strptime``.
         url_template: Address of a report, in which ``{issue_id}`` stands for its id; ``None`` for no address.
+
+    Raises:
+        ValueError: A file is missing or malformed.
     """
     check_template(url_template)
     directory = Path(data_dir) / folder
@@ -104,8 +105,10 @@ def read_parts(
 ) -> list[Corpus]:
     """Reads each existing file as a corpus: the reports, the ``train`` and the ``test`` label file.
 
-    Takes the arguments of ``read_bughub``. If the reports are missing, a warning of the label files says so;
-    they are an error only if the label files are missing too.
+    Takes the arguments of ``read_bughub``. If the reports are missing, a warning of the label files says so.
+
+    Raises:
+        ValueError: See ``read_bughub``; missing reports are an error only if the label files are missing too.
     """
     directory = Path(data_dir) / folder
     present = [part for part in PARTS if find_table(directory, part)]
@@ -151,7 +154,8 @@ def how_to_fetch(name: str, data_dir: str, folder: str, file: str, base_url: str
 def read_subset(directory: Path, subset: str) -> pd.DataFrame | None:
     """Rows of the label files of ``subset``; ``None`` if there are none and ``subset`` is ``all``.
 
-    Raises ValueError if the subset is unknown or its label file is missing.
+    Raises:
+        ValueError: The subset is unknown or its label file is missing.
     """
     if subset not in {"all", *PARTS}:
         raise ValueError(f"dataset.subset={subset}: no such subset; choose all, {' or '.join(PARTS)}")

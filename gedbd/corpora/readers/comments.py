@@ -225,9 +225,13 @@ def comment_links(
 ) -> list[Link]:
     """The duplicates that an issue's comments name; for each of them, the last comment about it counts.
 
-    ``comments`` are in chronological order; ``here`` is the issue's own repository or project, with its host, if known.
-    ``closed`` says whether it was closed as a duplicate of an issue that the tracker does not record, at ``closed_at``,
-    if known; this confirms guesses. ``source`` is that of the links.
+    Args:
+        comments: In chronological order.
+        references: Finds the named issues.
+        here: The issue's own repository or project, with its host, if known.
+        closed: Whether it was closed as a duplicate of an issue that the tracker does not record; confirms guesses.
+        source: Source of the links.
+        closed_at: When it was closed, if known.
     """
     people: dict[Key, Stance] = {}
     bots: dict[Key, Stance] = {}

@@ -43,10 +43,6 @@ def read_csv(
 ) -> Corpus:
     """Reads one CSV file, plain or packed as ``.zip``, ``.xz`` or ``.gz``.
 
-    Returns the corpus; if any report has a resolution date, its table has the column ``resolved_at`` (UTC, ``NaT``
-    where unknown) besides ``DOCUMENT_FIELDS``. Raises ValueError if the file is missing or malformed. The message names
-    file, row and column.
-
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: The file; ``pkg://gedbd.corpora/demo.csv`` is one in a Python package.
@@ -55,6 +51,13 @@ def read_csv(
         encoding: A codec of Python, such as cp1252; ``None`` takes that of the byte order mark, or UTF-8.
         mutual: See ``build_corpus``.
         options: See ``TableOptions``.
+
+    Returns:
+        The corpus; if any report has a resolution date, its table has the column ``resolved_at`` (UTC, ``NaT`` where
+        unknown) besides ``DOCUMENT_FIELDS``.
+
+    Raises:
+        ValueError: The file is missing or malformed. The message names file, row and column.
     """
     check_template(options.get("url_template"))
     file = locate(path)

@@ -64,9 +64,13 @@ def read_table(
     """Reads a CSV file with a header; all values are strings, and missing ones are empty.
 
     ``path`` is a ``.csv``, plain or compressed as ``.zip``, ``.xz`` or ``.gz``, or see ``read_sheet``; a byte order
-    mark is dropped. ``may_repeat`` allows column names to repeat. For the other arguments see ``find_dialect``. Returns
-    the table, indexed by row, and warnings about the detected format and about replaced bytes. Raises ValueError if the
-    file is missing, damaged or empty, or a row does not fit the header.
+    mark is dropped. ``may_repeat`` allows column names to repeat. For the other arguments see ``find_dialect``.
+
+    Returns:
+        The table, indexed by row, and warnings about the detected format and about replaced bytes.
+
+    Raises:
+        ValueError: The file is missing, damaged or empty, or a row does not fit the header.
     """
     if not path.exists():
         raise ValueError(f"{path}: no such file")
@@ -117,7 +121,8 @@ def table_rows(
 def read_sheet(path: Path) -> pd.DataFrame | None:
     """The table of a Parquet file or, with openpyxl, of an Excel workbook, as text; ``None`` for other files.
 
-    Raises ValueError if the file is another workbook or a web page under the name of a table, or is damaged.
+    Raises:
+        ValueError: The file is another workbook or a web page under the name of a table, or is damaged.
     """
     check_regular(path)
     with path.open("rb") as stream:
@@ -179,10 +184,15 @@ def open_packed(
 ) -> Iterator[IO[bytes]]:
     """Opens a plain or compressed file, with a limit on the unpacked bytes.
 
-    ``suffix`` is the compression, ``.zip``, ``.xz`` or ``.gz``; other files are plain. ``kinds`` are suffixes of the
-    file inside a zip archive; others are ignored. Several files may share ``limit``; ``None`` is one for this file
-    alone. Raises ValueError if it is no regular file; or the archive is damaged, unsupported, or too large, possibly
-    only while it is read.
+    Args:
+        path: The file.
+        suffix: The compression: ``.zip``, ``.xz`` or ``.gz``; other files are plain.
+        kinds: Suffixes of the file inside a zip archive; other files are ignored.
+        limit: A limit that several files share; ``None`` for this file alone.
+
+    Raises:
+        ValueError: It is no regular file; or the archive is damaged, unsupported, or too large, possibly only while it
+            is read.
     """
     openers: dict[str, Any] = {".zip": partial(open_zip, kinds=kinds), ".xz": lzma.open, ".gz": gzip.open}
     opener = openers.get(suffix.lower())
@@ -262,7 +272,8 @@ def read_rows(
 def csv_records(stream: IO[bytes], path: Path, dialect: Dialect) -> Iterator[list[str]]:
     """Yields the records, header first, without empty lines.
 
-    Raises ValueError if the file is not in its encoding, a quoted field does not end, or a row does not fit the header.
+    Raises:
+        ValueError: The file is not in its encoding, a quoted field does not end, or a row does not fit the header.
     """
     # Invalid bytes are replaced later; in UTF-16 they would shift the rest of the text.
     errors = "surrogateescape" if is_bytewise(dialect.encoding) else "strict"
@@ -324,11 +335,17 @@ def replace_bytes(records: list[list[str]], header: list[str], first_row: int) -
 
 
 def take_columns(table: pd.DataFrame, columns: Columns, path: Path) -> pd.DataFrame:
-    """Selects and renames the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group`` of texts.
+    """Selects and renames the columns of ``DOCUMENT_FIELDS``, ``resolved_at``, ``duplicate`` and ``group``.
 
-    ``columns`` maps each field to a column of the file, to several, of which the first that is not empty counts in each
-    row, or to ``None``, which leaves the field empty. Raises ValueError if a field is unknown; ``id``, ``title`` or a
-    given ``duplicate`` column is missing; the column of a field with a single value occurs twice.
+    Args:
+        table: Text, indexed by row.
+        columns: Field to column of the file, or to several of which the first that is not empty counts in each row;
+            ``None`` leaves the field empty.
+        path: The file, for messages.
+
+    Raises:
+        ValueError: A field is unknown; ``id``, ``title`` or a given ``duplicate`` column is missing; the column of a
+            field with a single value occurs twice.
     """
     fields = (*DOCUMENT_FIELDS, RESOLVED_AT, "duplicate", "group")
     named = {field: names_of(columns[field]) for field in fields if columns.get(field)}
@@ -388,10 +405,18 @@ def find_dialect(
 ) -> Dialect:
     """Detects the separator and the encoding if they are not given.
 
-    The encoding is a codec of Python: that of the byte order mark, or else UTF-8. The separator, one character or its
-    name in ``SEPARATORS``, is the one of comma, semicolon, tab and pipe that yields most of the ``expected`` columns,
-    or else the only one in the header. ``head`` are the first ``HEAD_BYTES`` of the file. Raises ValueError if the
-    separator or the encoding is unknown, or cannot be detected.
+    The encoding is that of the byte order mark, or else UTF-8. The separator is the one of comma, semicolon, tab and
+    pipe that yields most of the expected columns, or else the only one in the header.
+
+    Args:
+        head: The first ``HEAD_BYTES`` of the file.
+        path: The file, for messages.
+        separator: One character, or its name in ``SEPARATORS``; ``None`` to detect it.
+        encoding: A codec of Python, such as ``cp1252``; ``None`` to detect it.
+        expected: Names of the columns that the file should have.
+
+    Raises:
+        ValueError: The separator or the encoding is unknown, or cannot be detected.
     """
     warnings = []
     if encoding is None:

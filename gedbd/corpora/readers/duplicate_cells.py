@@ -143,9 +143,16 @@ def read_duplicates(
     """The links of a column that names the duplicates of each report, if it does.
 
     Flags, counts and texts that name no report are left out, and so are relations that are no duplicates, such as
-    "Related to #17". ``ids``, ``cells`` and ``resolved_at`` are ``(N,)``, indexed by row; a link has the date (UTC) at
-    which its report was resolved. The name of the column decides where ids and counts look alike, see ``_no_ids``.
-    Returns the links, see ``split_links``, and warnings about what is left out.
+    "Related to #17".
+
+    Args:
+        ids: ``(N,)`` ids, indexed by row.
+        cells: ``(N,)`` the cells of the column.
+        column: Its name, which decides where ids and counts look alike, see ``_no_ids``.
+        resolved_at: When each report was resolved, UTC, by row; taken as the date of its links.
+
+    Returns:
+        The links, see ``split_links``, and warnings about what is left out.
     """
     known = KnownIds(ids)
     cells, warnings = _only_duplicates(filled(cells), known, column)
@@ -231,8 +238,12 @@ def _no_ids(ids: pd.Series, cells: pd.Series, known: KnownIds, links: pd.DataFra
 def split_links(ids: pd.Series, duplicates: pd.Series) -> pd.DataFrame:
     """The links of a column that is known to name the duplicates of each report.
 
-    ``duplicates (N,)`` are those of each of ``ids (N,)``, see ``KnownIds.find_all``. Returns one row per link: ``id``,
-    ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
+    Args:
+        ids: ``(N,)`` ids.
+        duplicates: ``(N,)`` ids of the duplicates of each, see ``KnownIds.find_all``.
+
+    Returns:
+        One row per link: ``id``, ``duplicate_id``, ``source`` (``column``) and ``made_at`` (``NaT`` where unknown).
     """
     return _links_of(KnownIds(ids), ids, filled(duplicates), NO_DATE)
 

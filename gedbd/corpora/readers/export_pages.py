@@ -52,10 +52,16 @@ class ExportRecord(NamedTuple):
 def read_pages(path: Path, kinds: Sequence[str]) -> tuple[Iterator[ExportPage], tuple[str, ...]]:
     """Reads one file, or all files of a folder in alphabetical order.
 
-    ``kinds`` are endings of the files to read, which may be packed as ``.gz``, ``.xz`` or ``.zip``. Returns the pages,
-    each read when the iterator reaches it, and a warning about other files in the folder. Raises ValueError if the path
-    does not exist, there is no file of these kinds or, while pages are read, a page is damaged or the unpacked pages
-    exceed the limit.
+    Args:
+        path: File or folder.
+        kinds: Endings of the files to read, which may be packed as ``.gz``, ``.xz`` or ``.zip``.
+
+    Returns:
+        The pages, each read when the iterator reaches it, and a warning about other files in the folder.
+
+    Raises:
+        ValueError: The path does not exist, or there is no file of these kinds. While pages are read: a page is
+            damaged, or the unpacked pages exceed the limit.
     """
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder; set dataset.path= to an existing one")
@@ -91,7 +97,8 @@ def kind_of(file: Path) -> str:
 def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
     """Unpacks and decodes a file in UTF-8, in UTF-16, which some consoles write, or as its XML declaration says.
 
-    Raises ValueError if the archive is damaged or exceeds the limit, or the file has another encoding.
+    Raises:
+        ValueError: The archive is damaged or exceeds the limit, or the file has another encoding.
     """
     with open_packed(file, file.suffix, kinds, limit) as stream:
         content = stream.read()
@@ -110,9 +117,11 @@ def read_text(file: Path, kinds: tuple[str, ...], limit: UnpackLimit) -> str:
 def read_records(page: ExportPage) -> Iterator[ExportRecord]:
     """Yields the issues of a JSON page: a list, one issue per line, or a response of a tracker's API.
 
-    The rows of a table in which pandas flattened such a list are issues too, see ``nested``. Raises ValueError if the
-    file is not JSON, is cut off, is an error message of the server, or holds no issues; or a table is malformed, or not
-    one of ``READ_AS_RECORDS``.
+    The rows of a table in which pandas flattened such a list are issues too, see ``nested``.
+
+    Raises:
+        ValueError: The file is not JSON, is cut off, is an error message of the server, or holds no issues; or a table
+            is malformed, or not one of ``READ_AS_RECORDS``.
     """
     if kind_of(page.path) in TABLE_KINDS:
         header, rows = table_rows(page.text.encode(), page.path)
@@ -170,7 +179,8 @@ def value_of(cell: str) -> Any:
 def read_values(page: ExportPage) -> Iterator[Any]:
     """Yields the JSON values of a page, which may follow each other with or without line breaks.
 
-    Raises ValueError if the page is not JSON. The message names line and column.
+    Raises:
+        ValueError: The page is not JSON. The message names line and column.
     """
     decoder = JSONDecoder(object_hook=plain_value, parse_constant=CONSTANTS.get)
     position = SPACE.match(page.text).end()  # type: ignore[union-attr]
@@ -210,7 +220,8 @@ def reason(error: JSONDecodeError) -> str:
 def unwrap(value: Any, path: Path, is_inner: bool = False) -> Iterator[Any]:
     """Yields the records inside lists, ``nodes``, ``edges`` and the other wrappers of a tracker's API.
 
-    Raises ValueError if the value is an error message of the server, or an object without a list of issues.
+    Raises:
+        ValueError: The value is an error message of the server, or an object without a list of issues.
     """
     if isinstance(value, list):
         for item in value:
@@ -310,10 +321,15 @@ def with_rest_names(value: Any) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, JsonLine]]:
-    """Yields the row (from 1) and the object of each line of a file, plain or packed as ``.xz``, ``.gz`` or ``.zip``.
+    """Yields the row (from 1) and the object of each line of a file; skips empty lines.
 
-    Empty lines are skipped. Unpaired surrogates, which JSON allows and files do not, become question marks. Raises
-    ValueError if a line holds no JSON object, or the file is damaged; the message names file and row.
+    Unpaired surrogates, which JSON allows and files do not, become question marks.
+
+    Args:
+        path: The file, plain or packed as ``.xz``, ``.gz`` or ``.zip``.
+
+    Raises:
+        ValueError: A line holds no JSON object, or the file is damaged; the message names file and row.
     """
     with open_packed(path, path.suffix, kinds=("jsonl",)) as stream:
         for row, line in enumerate(stream, start=1):

@@ -34,9 +34,11 @@ def unread_columns(table: pd.DataFrame, read: Collection[str]) -> dict[str, list
 
 
 class UnreadKeys(dict[str, list[str]]):
-    """The keys of records that hold something and are not in ``read``, as expressions of JMESPath.
+    """The keys of records that hold something and that no field is read from, as expressions of JMESPath.
 
-    ``inside`` is the key of an object whose keys count like those of the record; empty for none.
+    Args:
+        read: The keys that are read.
+        inside: Key of an object whose keys count like those of the record; empty for none.
     """
 
     def __init__(self, read: Collection[str], inside: str = "") -> None:
@@ -63,9 +65,11 @@ def fields_read(
 ) -> tuple[FieldSource, ...]:
     """How each field was read.
 
-    The reports as ``exported`` say how many have a field; ``reports``, in chronological order and with dates, hold the
-    first value. For ``columns`` see ``build_corpus``. Each source of ``links`` is listed, except groups, which have a
-    column.
+    Args:
+        exported: The reports as in the export, which say how many have a field.
+        reports: The reports in chronological order and with dates, which hold the first value.
+        columns: Name in the file of each field, see ``build_corpus``.
+        links: The duplicates. Each of their sources is listed, except groups, which have a column.
     """
     rows = exported.index.get_indexer(reports.index)
     fields = []

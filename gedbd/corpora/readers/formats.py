@@ -55,12 +55,15 @@ def dataset_file(name: str) -> DictConfig:
 
 
 def columns_in(columns: Columns, header: Iterable[str]) -> dict[str, Any]:
-    """The columns of a table with a header that hold each field.
+    """The columns of a table that hold each field.
 
-    ``columns`` maps each field to a column, or to several, of which those in the table are read, in any case of
-    letters. Returns field to column; to the list of several columns, of which the first that is not empty counts in
-    each row; or to the first of ``columns`` if the table has none of them. The fields of ``ONE_COLUMN`` have a single
-    column.
+    Args:
+        columns: Field to column, or to several, of which those in the table are read, in any case of letters.
+        header: The columns of the table.
+
+    Returns:
+        Field to column, or to the list of several columns of which the first that is not empty counts in each row; to
+        the first of ``columns`` if the table has none of them. The fields of ``ONE_COLUMN`` have a single column.
     """
     spelled: dict[str, str] = {}
     for column in header:

@@ -75,14 +75,15 @@ def read_github(
 ) -> Corpus:
     """Reads the issues of a repository, or of several; pull requests are counted and dropped.
 
-    Raises ValueError if the export is malformed. The message names file and record.
-
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A file of issues (``.json``, or one issue per line), plain or packed, or a folder of such pages.
         component_labels: Prefixes of the labels that name a component.
         references: Whether a member's comment of nothing but an issue's number, on the day of closing, is a link to it.
         options: See ``ExportOptions``. The history of an issue is in its events.
+
+    Raises:
+        ValueError: The export is malformed. The message names file and record.
     """
     parse = partial(parse_issue, prefixes=tuple(component_labels), references=references)
     return read_tracker("github", parse, COLUMNS, FURTHER_KEYS, path, name, join=join_issues, **options)

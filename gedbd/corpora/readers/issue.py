@@ -79,7 +79,10 @@ def make_issue(
     """The issue of a record, which holds its dates under ``keys``.
 
     ``closed`` says whether it was closed as a duplicate; ``changes_of`` parses the entries of its ``history``, ``None``
-    if the export does not hold it. For the others see ``Issue``. Raises ValueError if a date is unreadable.
+    if the export does not hold it. For the others see ``Issue``.
+
+    Raises:
+        ValueError: A date is unreadable.
     """
     dated = [(key, record) for key in (keys.created, keys.updated, keys.resolved)]
     dated += [(keys.changed, entry) for entry in history or ()]
@@ -141,7 +144,8 @@ def list_changes(
 def marked_at(issue: Issue) -> datetime | None:
     """When the issue was last resolved as a duplicate, by its history; ``None`` if it is no duplicate, or unknown.
 
-    The issue has its values in the export, not those at creation.
+    Args:
+        issue: The issue with its values in the export, not those at creation.
     """
     if not any(says_duplicate(value) for value in issue.values.get("resolution", ())):
         return None

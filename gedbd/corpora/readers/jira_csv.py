@@ -41,8 +41,13 @@ UNRESOLVED = "unresolved"  # written where there is no resolution
 def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[ExportRecord]:
     """Yields the issues of a CSV page as records of REST, without a history.
 
-    ``date_format`` is that of dates that are not in one of Jira's formats; ``None`` detects it. Raises ValueError if
-    there is no column of keys, a row does not fit the header, or a date cannot be read.
+    Args:
+        page: The page.
+        date_format: Format of ``datetime.strptime`` for dates that are not in one of Jira's formats; ``None`` detects
+            it.
+
+    Raises:
+        ValueError: There is no column of keys, a row does not fit the header, or a date cannot be read.
     """
     separator = max(",;\t|^", key=page.text.partition("\n")[0].count)
     header, numbered = table_rows(page.text.encode(), page.path, separator)
@@ -72,7 +77,8 @@ def read_rows(page: ExportPage, date_format: str | None = None) -> Iterator[Expo
 def formats_of(dates: Iterable[str], date_format: str | None) -> tuple[str, ...]:
     """``date_format``, ISO 8601 and Jira's own formats; without ``date_format``, the detected format of other dates.
 
-    Raises ValueError if ``date_format`` is invalid, or it is ambiguous whether days or months come first.
+    Raises:
+        ValueError: ``date_format`` is invalid, or it is ambiguous whether days or months come first.
     """
     if date_format is not None:
         check_format(date_format)

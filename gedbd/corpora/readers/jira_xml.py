@@ -55,7 +55,9 @@ def parse_safely(page: ExportPage) -> Element:
 def safe_parser(path: Path, separator: str | None = None) -> expat.XMLParserType:
     """A parser that raises ValueError at a document type that could define entities; external ones are never read.
 
-    ``separator`` is the character between a namespace and an element's name; ``None`` for no namespaces.
+    Args:
+        path: The file, for messages.
+        separator: The character between a namespace and an element's name; ``None`` for no namespaces.
     """
     parser = expat.ParserCreate(namespace_separator=separator)
 

@@ -23,10 +23,18 @@ def read_links(ids: pd.Series, table: pd.DataFrame, source: str) -> tuple[pd.Dat
     """The links of a file whose first column names a report and whose second one names its duplicates.
 
     A further column may hold labels (1 and 0, true and false) or types of links (Duplicate, Relates), which tell which
-    rows are duplicates, unless it is empty throughout. A first line that names reports is a row, not a header. ``ids
-    (N,)`` are those of the reports, ``table`` the rows of the file as text, and ``source`` is its name, for messages
-    and as the source of the links. Returns the links, see ``duplicate_cells.split_links``, and warnings about rows that
-    are no links. Raises ValueError if there are no two columns, or the labels are not understood.
+    rows are duplicates, unless it is empty throughout. A first line that names reports is a row, not a header.
+
+    Args:
+        ids: ``(N,)`` ids of the reports.
+        table: The rows of the file as text.
+        source: Its name, for messages and as the source of the links.
+
+    Returns:
+        The links, see ``duplicate_cells.split_links``, and warnings about rows that are no links.
+
+    Raises:
+        ValueError: There are no two columns, or the labels are not understood.
     """
     known = KnownIds(ids)
     header = table.columns.tolist()

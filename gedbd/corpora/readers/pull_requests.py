@@ -22,9 +22,10 @@ NO = {*NOTHING, *FALSE, "0"}
 def is_pull_request(record: Mapping[str, Any], number: str = "") -> bool:
     """Whether a record of a tracker, or a row of a table, is a pull request.
 
-    It says so by ``isPullRequest``, ``pull_request`` or ``pull_request.url``, ``__typename``, or the address of the
-    page. An issue may hold the address or number of another pull request, which fixes it, than ``number``, its own, if
-    known.
+    Args:
+        record: Key or column to value: ``isPullRequest``, ``pull_request`` or ``pull_request.url``, ``__typename``, or
+            the address of the page.
+        number: Its number, if known; an issue may hold the address or number of another pull request, which fixes it.
     """
     for key, value in record.items():
         written = str(value).strip() if value else ""
@@ -39,9 +40,11 @@ def is_pull_request(record: Mapping[str, Any], number: str = "") -> bool:
 
 
 def without_pull_requests(table: pd.DataFrame, ids: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The rows of a text table that are no pull requests, and a warning that counts the others.
+    """The rows of a table that are no pull requests, and a warning that counts the others.
 
-    ``ids`` is the column of the issues' numbers.
+    Args:
+        table: Text, one row per issue.
+        ids: The column of the issues' numbers.
     """
     told = [
         column

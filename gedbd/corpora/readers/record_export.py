@@ -52,8 +52,6 @@ def read_record_export(
 ) -> Corpus:
     """Reads records of JSON, JSON lines or XML, or a table.
 
-    Raises ValueError if an expression is invalid or the export malformed. The message names file and record.
-
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A file, plain or packed, or a folder of pages of records.
@@ -64,6 +62,9 @@ def read_record_export(
         separator: Of a table, see ``read_csv``.
         encoding: Likewise.
         options: See ``TableOptions``.
+
+    Raises:
+        ValueError: An expression is invalid or the export malformed. The message names file and record.
     """
     location = Path(path).expanduser()
     if location.is_file() and kind_of(location) not in (*JSON_KINDS, "xml"):
@@ -135,7 +136,8 @@ class Row(NamedTuple):
 def compile_fields(fields: Mapping[str, str | None]) -> Expressions:
     """Compiles the expressions of fields, ``None`` for a field that the records do not have; see ``FIELDS``.
 
-    Raises ValueError if ``id`` or ``title`` is missing, a field is unknown, or an expression invalid.
+    Raises:
+        ValueError: ``id`` or ``title`` is missing, a field is unknown, or an expression invalid.
     """
     expressions = {}
     for field in ("id", "title"):

@@ -58,8 +58,6 @@ def read_tracker(
 ) -> Corpus:
     """Reads the pages of an export, parses their records, merges repeated issues and builds the corpus.
 
-    Raises ValueError if a record is malformed, or there is no issue. The message names file and record.
-
     Args:
         tracker: The tracker's name in ``dataset=``.
         parse: Parses one record, see ``Parse``.
@@ -74,6 +72,9 @@ def read_tracker(
         repositories: Likewise.
         join: Joins the records of issues that are spread over several records.
         options: See ``ReportOptions``.
+
+    Raises:
+        ValueError: A record is malformed, or there is no issue. The message names file and record.
     """
     check_template(options.get("url_template"))
     location = Path(path).expanduser()
@@ -106,7 +107,8 @@ def gather(
 ) -> tuple[dict[int, Issue], list[str]]:
     """The distinct issues of all pages, by number of their record, and warnings about dropped records.
 
-    Raises ValueError if a record is malformed or from another tracker, or there is no issue.
+    Raises:
+        ValueError: A record is malformed or from another tracker, or there is no issue.
     """
     issues: dict[int, Issue] = {}
     dropped: Counter[str] = Counter()
@@ -169,7 +171,8 @@ def in_repositories(issues: Mapping[int, Issue]) -> dict[int, Issue]:
 def join_pages(issues: Mapping[int, Issue]) -> tuple[dict[int, Issue], list[str]]:
     """Keeps the most recently updated record of each issue; of equally recent ones, the one read last.
 
-    ``issues`` are by the number of their record, counted through all pages.
+    Args:
+        issues: Number of the record, counted through all pages, to issue.
     """
     last: dict[str, int] = {}
     for row, issue in issues.items():

@@ -16,15 +16,18 @@ Export = str | Mapping[str, Any]  # a path, or options of ``read_auto``
 def read_trackers(name: str, paths: Sequence[Export], held_out: Sequence[Export] = ()) -> Corpus:
     """Reads each tracker as ``dataset=auto`` does, and appends their reports: those of one tracker stay together.
 
-    Returns the corpus. Its table has two more columns: ``tracker``, the tracker's name, and ``held_out``. Ids are
-    ``TRACKER:ID``. There are no dates: rows are in the order of their creation within a tracker only. Raises ValueError
-    if there is no tracker to train on, two have the same name, or one cannot be read.
-
     Args:
         name: Short name of the corpus.
         paths: The trackers to train on: each a file or folder, or a mapping with ``path`` and further options, such as
             ``{path: reports.csv, links: duplicates.csv, name: askubuntu}``.
         held_out: Trackers that training does not read, likewise; they follow the others.
+
+    Returns:
+        The corpus. Its table has two more columns: ``tracker``, the tracker's name, and ``held_out``. Ids are
+        ``TRACKER:ID``. There are no dates: rows are in the order of their creation within a tracker only.
+
+    Raises:
+        ValueError: If there is no tracker to train on, two have the same name, or one cannot be read.
     """
     for option, exports in (("paths", paths), ("held_out", held_out)):
         if isinstance(exports, str) or not all(isinstance(export, str) or "path" in export for export in exports):

@@ -227,8 +227,10 @@ class Replay:
     def ranker(self, queries: np.ndarray, options: ChangeTrainingOptions, extra: Mapping[str, Scorer]) -> ChangeRanker:
         """A ranker trained on reports; its model of files learns from all fixed reports up to the last query.
 
-        ``queries (T,)`` are rows of reports, ascending. ``extra`` are fitted scorers of commits, which
-        ``options.extra`` names; their scores are further features, the same for all rankers of a replay.
+        Args:
+            queries: ``(T,)`` rows of the reports, ascending.
+            options: Options of the training; ``extra`` names the scorers.
+            extra: Fitted scorers of commits, whose scores are further features; the same for all rankers of a replay.
         """
         key = (options, queries.tobytes())
         if key not in self._rankers:

@@ -107,9 +107,11 @@ def attention_mask(batch: CodeBatch) -> Tensor:
     - i is a node and j its type (E3), or i is a node and j its role (E4).
 
     Ours: the ``[C]`` between comment and code, which no case of the formula names, counts as a token of them. Every
-    token may attend to itself, since the softmax of a row without entries is undefined; this concerns types, roles and
-    the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends only to itself, and no token to padding. Returns ``(B, 1,
-    L, L)`` bool for B inputs of up to L tokens, True at (i, j) where i may attend to j.
+    token may attend to itself, since the softmax of a row without entries is undefined; this concerns types,
+    roles and the markers ``[N]``, ``[T]`` and ``[R]``. Padding attends only to itself, and no token to padding.
+
+    Returns:
+        ``(B, 1, L, L)`` bool for B inputs of up to L tokens, True at (i, j) where i may attend to j.
     """
     # [CLS] w w [C] s s [SEP]: position 0 is [CLS]; the code begins at 4 and is 2 long, so that it ends before 6.
     code_end = batch.blocks[:, CODE_BLOCK].sum(1, keepdim=True)

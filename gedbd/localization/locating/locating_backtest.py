@@ -173,10 +173,12 @@ def rank_candidates(
     that a system does not rank lower the average precision.
 
     ``documents`` are the rows of the candidates and ``scores`` their scores, ``(C,)`` each; ``relevant`` are rows too.
-    Of equal scores, higher rows come first with ``newest_first``, otherwise lower ones. Returns ``rank`` of the best
-    relevant document from 1, infinite if none is a candidate; ``average_precision``; ``candidates`` (their number);
-    ``first`` (the first candidate) and ``found`` (the best relevant document), or -1; ``right`` (the first candidate is
-    relevant); ``margin`` (score of the first minus that of the tenth).
+    Of equal scores, higher rows come first with ``newest_first``, otherwise lower ones.
+
+    Returns:
+        ``rank`` of the best relevant document from 1, infinite if none is a candidate; ``average_precision``;
+        ``candidates`` (their number); ``first`` (the first candidate) and ``found`` (the best relevant document), or
+        -1; ``right`` (the first candidate is relevant); ``margin`` (score of the first minus that of the tenth).
     """
     order = np.lexsort((-documents if newest_first else documents, -scores))
     ranked = documents[order]

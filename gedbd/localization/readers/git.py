@@ -42,9 +42,7 @@ def read_git(
     """Read all commits that a revision reaches and, if there are reports, their fixing and inducing commits.
 
     The tables stay in memory: about four times the characters of all diffs, which are stored three times, each cut to
-    ``max_diff_chars``. The full changes of fixing commits also stay in memory until they are blamed. Raises ValueError
-    if the path is not a repository, the revision has no commits, objects of all commits are missing, a pattern or the
-    table is invalid or comes without reports, or nothing in the history fixes a report.
+    ``max_diff_chars``. The full changes of fixing commits also stay in memory until they are blamed.
 
     Args:
         path: The repository: a work tree, or a bare one.
@@ -61,6 +59,10 @@ def read_git(
         max_diff_chars: Maximum length of the diff of a commit, file or hunk, in characters.
         max_files: Maximum number of files of a commit.
         cache_dir: Folder of the cache of parsed commits and blamed lines; ``None`` for no cache.
+
+    Raises:
+        ValueError: The path is not a repository, the revision has no commits, objects of all commits are missing, a
+            pattern or the table is invalid or comes without reports, or nothing in the history fixes a report.
     """
     folder = Path(path).expanduser()
     title = name or corpus_name(folder.resolve())

@@ -36,8 +36,7 @@ def read_java_sources(
 
     A document is a method: ``id`` is ``path:line:name``, ``title`` the name, ``description`` the code; ``comment`` is
     its Javadoc and ``path`` the file. Methods have no dates and no duplicates: of methods that differ only in white
-    space and comments, the first is kept. Raises ValueError if the path is none of these, a line is invalid, or there
-    is no method.
+    space and comments, the first is kept.
 
     Args:
         name: Short name of the corpus; null takes it from the path.
@@ -46,6 +45,9 @@ def read_java_sources(
         skip_folders: Names of folders of build output, which are left out beside a build file or ``src``.
         max_file_kb: Larger files are left out; in units of 1,000 bytes.
         max_method_lines: Longer methods are left out.
+
+    Raises:
+        ValueError: If the path is none of these, a line is invalid, or there is no method.
     """
     source = Path(path)
     if not source.exists():

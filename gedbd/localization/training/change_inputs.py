@@ -172,9 +172,14 @@ def read_change(diff: str, form: Form, max_characters: int, is_java: bool, rules
     - ``ARCL``: line by line, the sign of each line replaced by its mark.
 
     ``ARC`` and ``ARCL`` leave out the headers of files and hunks. Source: Ciborowska and Damevski, "Fast
-    Changeset-based Bug Localization with BERT", ICSE 2022. The diff of a commit, a file or a hunk may be cut off
-    anywhere; neither it nor the text is longer than ``max_characters``. ``is_java`` says whether hunks without a file
-    header belong to a Java file; ``rules`` are those of the graph, None for no graph.
+    Changeset-based Bug Localization with BERT", ICSE 2022.
+
+    Args:
+        diff: The diff of a commit, a file or a hunk; it may be cut off anywhere.
+        form: See above.
+        max_characters: Maximum length of the diff and of the text.
+        is_java: Whether hunks without a file header belong to a Java file.
+        rules: Rules of the graph; None for no graph.
     """
     if form not in get_args(Form):
         raise ValueError(f"the form {form!r} of change texts is unknown: choose {', '.join(get_args(Form))}")

@@ -22,9 +22,12 @@ ENCODING_BATCH_SIZE = 256
 
 
 class BiLstm(nn.Module):
-    """Projects the last states of both directions of an LSTM to one vector of size ``dim``.
+    """Projects the last states of both directions of an LSTM to one vector.
 
-    ``word_vectors (V, D)`` are not trained; ``hidden`` is the size H of a state.
+    Args:
+        word_vectors: ``(V, D)`` vectors of words; they are not trained.
+        hidden: Size H of a state.
+        dim: Size of the projected vector.
     """
 
     def __init__(self, word_vectors: np.ndarray, hidden: int, dim: int) -> None:
@@ -81,7 +84,8 @@ class BiLstmScorer(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns word vectors from all documents, and the LSTM from training pairs.
 
-        Raises ValueError if there is no training pair to learn from.
+        Raises:
+            ValueError: If there is no training pair to learn from.
         """
         rng = np.random.default_rng(self.seed)
         first_triplets = draw_triplets(inputs, rng)  # before the slow word vectors, since it may raise
@@ -161,8 +165,12 @@ class BiLstmScorer(Scorer):
 def draw_triplets(inputs: ScorerInputs, rng: np.random.Generator) -> np.ndarray:
     """Draws a random earlier irrelevant document as the negative of each positive training pair.
 
-    Returns ``(T, 3)`` rows of a query, a relevant and an irrelevant document; pairs without an irrelevant one in
-    ``MAX_DRAWS`` draws are left out. Raises ValueError if there is no positive pair, or no negative for any pair.
+    Returns:
+        ``(T, 3)`` rows of a query, a relevant and an irrelevant document; pairs without an irrelevant one in
+        ``MAX_DRAWS`` draws are left out.
+
+    Raises:
+        ValueError: If there is no positive pair, or no negative for any pair.
     """
     positives = inputs.train.loc[inputs.train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
     relevance = inputs.relevance()

@@ -67,7 +67,8 @@ class DupPredictor(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns words and topics from all documents, then the weights.
 
-        Raises ValueError if no training query has a relevant earlier document.
+        Raises:
+            ValueError: If no training query has a relevant earlier document.
         """
         positive = inputs.train.loc[inputs.train["label"] == 1, "query"].to_numpy()
         if not len(positive):
@@ -114,7 +115,8 @@ class DupPredictor(Scorer):
     def _candidates(self, rows: np.ndarray, inputs: ScorerInputs) -> CandidateLists:
         """The best earlier documents by each similarity, and all relevant ones, for each query.
 
-        Raises ValueError if no query has a relevant earlier document.
+        Raises:
+            ValueError: If no query has a relevant earlier document.
         """
         relevance = inputs.relevance()
         num_earlier = inputs.num_earlier

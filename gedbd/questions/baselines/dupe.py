@@ -100,7 +100,8 @@ class Dupe(Scorer):
     def fit(self, inputs: ScorerInputs) -> None:
         """Learns the weights from the training pairs.
 
-        Raises ValueError if the training split has no positive or no negative pair.
+        Raises:
+            ValueError: If the training split has no positive or no negative pair.
         """
         from sklearn.linear_model import LogisticRegression
 

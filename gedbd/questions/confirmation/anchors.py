@@ -40,8 +40,10 @@ class PairDocuments(NamedTuple):
 def question_features(documents: PairDocuments, anchors: pd.DataFrame, fields: Sequence[str] = ()) -> pd.DataFrame:
     """Features that are known when a question is created, ``(A, F)`` float64 with NaN for missing values.
 
-    ``anchors`` is the table of ``find_anchors``, of which features use only links made before the anchor. ``fields``
-    are categorical columns that the author fills in.
+    Args:
+        documents: All documents.
+        anchors: The table of ``find_anchors``; features use only links made before the anchor.
+        fields: Categorical columns that the author fills in.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
@@ -70,8 +72,11 @@ def pair_features(
 ) -> pd.DataFrame:
     """Features of anchor and master, ``(A, F)`` float64, known once the pair is proposed.
 
-    ``anchors`` is the table of ``find_anchors``; ``text`` and ``master`` are ``(A, 2H)`` vectors of the titles and
-    bodies of the anchors and of their masters.
+    Args:
+        documents: All documents.
+        anchors: The table of ``find_anchors``.
+        text: ``(A, 2H)`` vectors of the anchors' titles and bodies.
+        master: ``(A, 2H)`` vectors of their masters.
     """
     created_at = naive(documents.table["created_at"])
     history = LinkHistory(anchors, documents.tags)
@@ -159,13 +164,25 @@ def assemble(
     min_minutes: float,
     fields: Sequence[str] = (),
 ) -> tuple[AnchorData, tuple[str, ...]]:
-    """Assigns anchors to splits and computes their features; returns the anchors, and warnings.
+    """Assigns anchors to splits and computes their features.
 
-    ``parts (N,)`` are the splits of the documents, and so of their anchors; ``wanted`` names the feature sets to
-    compute. ``tag_encoder`` learns vectors of tags on the training documents; None for no such features. ``only_known``
-    leaves out training anchors whose link was made after the next split begins, as their target was unknown then. For
-    ``min_minutes`` see ``find_anchors``, for ``fields`` ``question_features``. Raises ValueError if a field is unknown,
-    or a split has fewer than ``MIN_ANCHORS`` anchors; see also ``find_anchors``.
+    Args:
+        corpus: N documents and their links.
+        parts: ``(N,)`` split of each document; an anchor belongs to the split of its document.
+        wanted: Feature sets to compute.
+        encoder: The frozen encoder.
+        tag_encoder: Learns vectors of tags on the training documents; None for no such features.
+        only_known: Leave out training anchors whose link was made after the next split begins, as their target was
+            unknown then.
+        min_minutes: Shorter times are raised to this.
+        fields: Categorical columns that the author fills in.
+
+    Returns:
+        The anchors, and warnings.
+
+    Raises:
+        ValueError: If a field is unknown, or a split has fewer than ``MIN_ANCHORS`` anchors; see also
+            ``find_anchors``.
     """
     unknown = [name for name in fields if name not in corpus.reports]
     if unknown:
@@ -244,10 +261,16 @@ def _features(
 def find_anchors(corpus: Corpus, min_minutes: float) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The anchors of a corpus with their first link.
 
-    Times below ``min_minutes`` are raised to it, so that the logarithm of a second does not dominate. Returns one row
-    per anchor, in ascending order: ``anchor`` and ``master`` (rows of the corpus), ``made_at`` (UTC), ``hours``,
-    ``target`` (log10 of the hours) and ``group``; and warnings that count what is left out. Raises ValueError if there
-    are no links, links or documents have no dates, or no link was made after its anchor.
+    Args:
+        corpus: N dated documents and their links.
+        min_minutes: Shorter times are raised to this, so that the logarithm of a second does not dominate.
+
+    Returns:
+        One row per anchor, in ascending order: ``anchor`` and ``master`` (rows of the corpus), ``made_at``
+        (UTC), ``hours``, ``target`` (log10 of the hours) and ``group``; and warnings that count what is left out.
+
+    Raises:
+        ValueError: If there are no links, links or documents have no dates, or no link was made after its anchor.
     """
     if not corpus.documents.has_dates:
         raise ValueError(f"{corpus.name} has no creation dates: name their column with dataset.columns.created_at=")

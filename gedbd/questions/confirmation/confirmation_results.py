@@ -111,8 +111,9 @@ def measure(
 def pending_list(corpus: Corpus, data: AnchorData, predicted: Prediction) -> pd.DataFrame:
     """The test anchors as a moderator would work through them, those with the longest predicted time first.
 
-    Returns ``id``, ``title``, ``url``, ``hours`` (predicted), ``from`` and ``to`` (its 80% interval, from the residuals
-    on validation), and ``actual_hours``.
+    Returns:
+        ``id``, ``title``, ``url``, ``hours`` (predicted), ``from`` and ``to`` (its 80% interval, from the residuals on
+        validation), and ``actual_hours``.
     """
     anchors = data.anchors[data.test].reset_index(drop=True)
     below, above = interval_of(data.y[data.val] - predicted.val)
@@ -137,9 +138,10 @@ def compare_methods(
 ) -> pd.DataFrame:
     """All methods on the same test anchors, the one with the best validation rho first.
 
-    Returns one row per method: ``method``, ``features``, ``spearman`` and ``rmse`` with the ends of their 95%
-    intervals, ``rmse_difference`` (RMSE less that of the median) with its interval, ``val_spearman`` and ``val_rmse``.
-    Intervals are bootstrapped over duplicate groups.
+    Returns:
+        One row per method: ``method``, ``features``, ``spearman`` and ``rmse`` with the ends of their 95% intervals,
+        ``rmse_difference`` (RMSE less that of the median) with its interval, ``val_spearman`` and ``val_rmse``.
+        Intervals are bootstrapped over duplicate groups.
     """
     true = data.y[data.test]
     group = data.anchors["group"].to_numpy()[data.test]
@@ -195,7 +197,15 @@ def _difference(first: Metric, second: Metric) -> Metric:
 def write_result(
     folder: Path, result: ConfirmationResult, published: bool, loggers: list[Logger], console: Console
 ) -> None:
-    """Writes, prints and logs a run; ``published`` adds the paper's Table 7 (``table7.csv`` and ``table7.md``)."""
+    """Writes, prints and logs the results of a run.
+
+    Args:
+        folder: The run folder.
+        result: The results.
+        published: Write the paper's Table 7 beside the measured numbers, ``table7.csv`` and ``table7.md``.
+        loggers: Loggers of the run.
+        console: Console to print the tables to.
+    """
     name = result.corpus.name
     tables = _tables(result)
     # To fit 80 columns; the page and confirmation.csv have all.
@@ -312,7 +322,8 @@ def calibration(deciles: pd.DataFrame) -> Figure:
 def beside_published(table: pd.DataFrame) -> pd.DataFrame:
     """Published and measured RMSE and rho of the paper's methods, in the paper's order, then of the other methods.
 
-    Returns ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.
+    Returns:
+        ``method``, ``paper_rmse``, ``rmse``, ``paper_spearman`` and ``spearman``; NaN where there is no number.
     """
     published = read_published("questions", "table7").set_index("method")
     others = [name for name in table["method"] if name not in published.index]

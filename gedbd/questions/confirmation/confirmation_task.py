@@ -26,8 +26,11 @@ from gedbd.sampling.splits import split_corpus
 class ConfirmationTask:
     """Regression of the time until a duplicate is confirmed, see ``gedbd.experiments.training_task.Task``.
 
-    It trains no encoder and keeps no checkpoint: an interrupted run starts again, with the cached vectors of its texts.
-    Raises ValueError if there is no method ``median``.
+    It trains no encoder and keeps no checkpoint: an interrupted run starts again, with the cached vectors of
+    its texts.
+
+    Raises:
+        ValueError: If there is no method ``median``.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"split", "encoder", "backend", "tags"})

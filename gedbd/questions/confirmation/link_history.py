@@ -81,8 +81,10 @@ class TagIndex:
 def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64) -> dict[str, float]:
     """Counts documents that were created within windows of days before a moment.
 
-    ``created_at (N,)`` are the datetime64 of all documents; ``rows`` are those to count, in chronological order, none
-    later than ``moment``.
+    Args:
+        created_at: ``(N,)`` datetime64 of all documents.
+        rows: The documents to count in chronological order, none later than ``moment``.
+        moment: End of the windows.
     """
     features = {}
     for days in WINDOW_DAYS:
@@ -94,7 +96,9 @@ def arrivals(created_at: np.ndarray, rows: Sequence[int], moment: np.datetime64)
 class Titles:
     """Cosines of titles with those of earlier documents.
 
-    ``vectors (N, H)`` are the title vectors of all documents, each independent of the others.
+    Args:
+        vectors: ``(N, H)`` title vectors of all documents, each independent of the others.
+        history: The confirmations.
     """
 
     def __init__(self, vectors: np.ndarray, history: LinkHistory) -> None:
@@ -144,8 +148,9 @@ def median(values: np.ndarray) -> float:
 class Resolutions:
     """Resolutions of documents; each method reads only those before a moment.
 
-    ``table`` has N documents in chronological order. Without ``resolved_at`` (UTC, ``NaT`` if open or unknown) all
-    documents count as open.
+    Args:
+        table: N documents in chronological order with ``created_at`` and optionally ``resolved_at`` (UTC, ``NaT`` if
+            open or unknown), without which all documents count as open.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -171,7 +176,9 @@ class Resolutions:
     def of_similar(self, cosines: np.ndarray, moment: np.datetime64) -> dict[str, float]:
         """Resolutions of the most similar documents, and numbers of similar ones; NaN without documents.
 
-        ``cosines (R,)`` are those of the R documents before ``moment``; later resolutions do not count.
+        Args:
+            cosines: ``(R,)`` cosines of the R documents before ``moment``.
+            moment: Later resolutions do not count.
         """
         top = np.argsort(-cosines, kind="stable")[:SIMILAR]
         is_resolved = self.resolved_at[top] < moment

@@ -53,7 +53,8 @@ def _ranks(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def permutation_importance(model: Regressor, val: Examples, names: list[str]) -> pd.DataFrame:
     """How much rho on validation falls when a feature's values are shuffled, the mean of ``REPEATS`` times.
 
-    Returns ``feature`` and ``importance``, the largest first.
+    Returns:
+        ``feature`` and ``importance``, the largest first.
     """
     rng = np.random.default_rng(0)
     full = spearman(model.predict(val.x), val.y)

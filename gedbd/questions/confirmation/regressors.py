@@ -57,7 +57,8 @@ class LibraryModel:
 def xgboost(**options: Any) -> LibraryModel:
     """XGBoost (Chen and Guestrin, 2016) with squared error; the options are those of ``XGBRegressor``.
 
-    Raises ValueError if XGBoost is not installed.
+    Raises:
+        ValueError: If XGBoost is not installed.
     """
     try:
         from xgboost import XGBRegressor
@@ -155,8 +156,12 @@ class Blend:
 class PairNetwork(nn.Module):
     """``t = tanhshrink(w [f(anchor); g(master)] + b)`` with ``tanhshrink(x) = x - tanh(x)``.
 
-    ``f`` and ``g`` are stacks of linear layers of the sizes ``hidden`` with ReLU; each has weights of its own, as in
-    equations 2 and 3 of Hazra et al., 2023; the rest is equation 4. ``dim`` is the size D of a question's vector.
+    ``f`` and ``g`` are stacks of linear layers with ReLU; each has weights of its own, as in equations 2 and 3 of Hazra
+    et al., 2023; the rest is equation 4.
+
+    Args:
+        dim: Size D of a question's vector.
+        hidden: Sizes of the layers of each stack.
     """
 
     def __init__(self, dim: int, hidden: Sequence[int]) -> None:

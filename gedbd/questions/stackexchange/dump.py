@@ -29,12 +29,17 @@ SITE = re.compile(
 class Dump:
     """The files of one site; those of an archive are unpacked to a temporary folder, which is deleted on exit.
 
-    ``path`` is a folder with the files or archives, or an archive. If a folder has Posts.xml, archives beside it are
-    ignored. Raises ValueError if there is no such folder or archive.
+    Args:
+        path: A folder with the files or archives, or an archive. If a folder has Posts.xml, archives beside it
+            are ignored.
 
     Attributes:
+        path: The folder or archive.
         site: The host, such as ``askubuntu.com``, if the name of the archive or folder is one; else empty.
         limit: Limits the unpacked bytes of all files together.
+
+    Raises:
+        ValueError: There is no such folder or archive.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,7 +67,8 @@ class Dump:
     def find(self, name: str) -> Path | None:
         """A file such as ``Posts`` that ``read_rows`` can read, unpacked if it is in an archive; None if it is missing.
 
-        Raises ValueError if an archive is damaged or unpacks to too much.
+        Raises:
+            ValueError: An archive is damaged or unpacks to too much.
         """
         if plain := self._plain(name):
             return plain
@@ -121,7 +127,8 @@ def _site_of(archive: Path) -> str:
 def files_of(path: Path) -> dict[str, int]:
     """The unpacked size in bytes of each file of an archive, by its lower-case name without folders.
 
-    Raises ValueError if the archive is damaged or encrypted, or py7zr is not installed.
+    Raises:
+        ValueError: The archive is damaged or encrypted, or py7zr is not installed.
     """
     with _open_archive(path) as archive:
         return {_base_name(file.filename): file.uncompressed for file in archive.list() if file.is_file}
@@ -136,10 +143,16 @@ def check_archive(path: Path) -> None:
 
 
 def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path:
-    """Unpacks the file of a name in ``files_of`` into an existing folder, while a bar shows the progress.
+    """Unpacks one file of an archive into ``folder``, while a bar shows the progress.
 
-    ``limit`` counts the unpacked bytes of all files of the dump, and has counted the archive's size. Raises ValueError
-    if the archive is damaged, or the file is too large for the limit or the disk.
+    Args:
+        path: The archive.
+        name: The file's name, as in ``files_of``.
+        folder: An existing folder.
+        limit: Counts the unpacked bytes of all files of the dump, and has counted the archive's size.
+
+    Raises:
+        ValueError: The archive is damaged, or the file is too large for the limit or the disk.
     """
     target = folder / name
     with _open_archive(path) as archive, target.open("wb") as out, item_progress("MB", scale=1e6) as progress:

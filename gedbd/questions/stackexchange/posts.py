@@ -47,10 +47,15 @@ FIELDS = {"Body": "descriptions are empty", "Tags": "they have no labels", "Crea
 
 
 def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes]:
-    """Yields the attributes of each row of a file, plain or compressed as ``.xz`` or ``.gz``, with a progress bar.
+    """Yields the attributes of each row, with a progress bar.
 
-    ``root`` is the root element: ``posts``, ``postlinks``, ``tags`` or ``posthistory``; ``limit`` is that of the
-    unpacked bytes. Raises ValueError if the file has another structure, is cut off, damaged or too large.
+    Args:
+        path: The file, plain or compressed as ``.xz`` or ``.gz``.
+        root: The root element: ``posts``, ``postlinks``, ``tags`` or ``posthistory``.
+        limit: Limits the unpacked bytes.
+
+    Raises:
+        ValueError: The file has another structure, is cut off, damaged or too large.
     """
     rows = _Rows(path, root)
     # The unpacked size of a compressed file is unknown.
@@ -150,7 +155,8 @@ class _Collected:
 def read_posts(rows: Iterable[Attributes], path: Path, code_blocks: bool = False) -> Posts:
     """Collects the rows of ``Posts.xml``.
 
-    Raises ValueError if there is no question, or an id is missing or repeated.
+    Raises:
+        ValueError: There is no question, or an id is missing or repeated.
     """
     collected = _Collected()
     for number, attributes in enumerate(rows, start=1):
@@ -237,7 +243,12 @@ class BodyText(NamedTuple):
 
 
 def body_text(html: str, code_blocks: bool = False) -> BodyText:
-    """Converts the HTML of a body to text and code; ``code_blocks`` keeps code blocks in the text, each as a line."""
+    """Converts the HTML of a body to text and code.
+
+    Args:
+        html: The body.
+        code_blocks: Whether the text includes code blocks, each as a line.
+    """
     code: list[str] = []
     if "<pre" in html or "<PRE" in html:
         prose, code = split_code(html)

@@ -40,12 +40,6 @@ def read_stackexchange(
 ) -> Corpus:
     """Reads the questions of a site and the links from duplicates to their originals.
 
-    Returns a corpus whose table has ``QUESTION_FIELDS`` besides ``DOCUMENT_FIELDS``: ``code``, the text of the code
-    blocks, which ``description`` does not hold unless ``code_blocks``; ``answered`` (bool); and ``answered_at``, the
-    date of the first answer (UTC, ``NaT`` if unknown). Scores, views and dates of the last activity are those of the
-    day of the dump, and left out. Raises ValueError if a file is missing or malformed. The message names it, and the
-    line or row.
-
     Args:
         name: Short name of the corpus; ``None`` takes it from the path.
         path: A folder with ``Posts.xml``, ``PostLinks.xml`` and optionally ``Tags.xml``, each plain or packed as
@@ -55,6 +49,15 @@ def read_stackexchange(
             the archive or folder is named after it, such as ``askubuntu.com.7z``.
         post_history: Read ``PostHistory.xml`` where the date of a link is known only from there.
         code_blocks: Keep code blocks in ``description``.
+
+    Returns:
+        A corpus whose table has ``QUESTION_FIELDS`` besides ``DOCUMENT_FIELDS``: ``code``, the text of the code blocks,
+        which ``description`` does not hold unless ``code_blocks``; ``answered`` (bool); and ``answered_at``, the date
+        of the first answer (UTC, ``NaT`` if unknown). Scores, views and dates of the last activity are those of the day
+        of the dump, and left out.
+
+    Raises:
+        ValueError: A file is missing or malformed. The message names it, and the line or row.
     """
     check_template(url_template)
     location = Path(path).expanduser()
@@ -89,7 +92,8 @@ def read_stackexchange(
 def read_published(name: str, data_dir: str, folder: str, file: str, base_url: str, **options: Any) -> Corpus:
     """Reads the archive of a site that ``gedbd download`` has fetched, or its files in the same folder.
 
-    Raises ValueError if a file is missing or malformed.
+    Raises:
+        ValueError: A file is missing or malformed.
     """
     location = Path(data_dir) / folder
     if (location / file).is_file():
@@ -135,9 +139,12 @@ def _read_links(dump: Dump, posts: Posts, post_history: bool) -> tuple[pd.DataFr
 def read_links(rows: Iterable[Attributes], path: Path, questions: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Collects the duplicate links between questions of the file.
 
-    Returns the texts ``id`` (the duplicate), ``duplicate_id`` (its original) and ``made_at``, indexed by row of the
-    file, counted from 1; and warnings about other and dropped links. Raises ValueError if there are links, but none to
-    or from a question of the file.
+    Returns:
+        Texts ``id`` (the duplicate), ``duplicate_id`` (its original) and ``made_at``, indexed by row of the file,
+        counted from 1; and warnings about other and dropped links.
+
+    Raises:
+        ValueError: There are links, but none to or from a question of the file.
     """
     kinds: Counter[str] = Counter()
     link_rows: dict[int, tuple[str, str, str]] = {}
@@ -192,9 +199,17 @@ def date_links(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Reads the date of each link; a link made in bulk takes the date on which the duplicate was closed.
 
-    ``path`` is that of ``PostLinks.xml``, for messages. ``history`` returns the rows of ``PostHistory.xml``, or None,
-    and is called only if a link made in bulk has no other date. Returns the links as ``resolve_links`` takes them,
-    ``NaT`` where the date is unknown, and warnings. Raises ValueError if a date cannot be read.
+    Args:
+        links: See ``read_links``.
+        path: ``PostLinks.xml``, for messages.
+        questions: See ``Posts``.
+        history: Returns the rows of ``PostHistory.xml``, or None; called only if a link made in bulk has no other date.
+
+    Returns:
+        The links as ``resolve_links`` takes them, ``NaT`` where the date is unknown, and warnings.
+
+    Raises:
+        ValueError: A date cannot be read.
     """
     in_bulk = links["made_at"].str.startswith(BULK_DATE)
     closed = links["id"].map(questions.set_index("id")["closed_at"]).where(in_bulk, "")

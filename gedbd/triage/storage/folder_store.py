@@ -77,7 +77,8 @@ def read_cache(store: IndexStore) -> InMemoryIndex | None:
 def write_cache(store: IndexStore) -> InMemoryIndex:
     """Reads an index completely, writes the cache of its current state, and deletes older caches.
 
-    Raises ValueError if the index is damaged.
+    Raises:
+        ValueError: If the index is damaged.
     """
     with store.snapshot():  # until the file has its name: nothing is erased from an index while it is read
         index = InMemoryIndex.of(store)
@@ -195,8 +196,15 @@ class FolderStore:
 
     After another process has changed or replaced the file, the first thread that needs the state reads what has
     changed, or the whole file with its model; other threads use the old state until the new one is complete. Only
-    threads that change the index wait. ``load_model`` loads the encoder and the model that are stored in its file; for
-    ``read_only`` see ``SqliteFile``. Raises StoreUnavailable if there is no index, or it is damaged.
+    threads that change the index wait.
+
+    Args:
+        folder: The folder.
+        load_model: Loads the encoder and the model that are stored in its file.
+        read_only: See ``SqliteFile``.
+
+    Raises:
+        StoreUnavailable: If there is no index, or it is damaged.
     """
 
     def __init__(self, folder: Path, load_model: LoadModel, read_only: bool = False) -> None:
@@ -225,8 +233,9 @@ class FolderStore:
     def read(self) -> AbstractContextManager[FolderState]:
         """The latest state; never waits.
 
-        Raises StoreUnavailable if the file has changed and cannot be read any more. If it was replaced by one that
-        cannot be read, searches use the old file, which is still open.
+        Raises:
+            StoreUnavailable: If the file has changed and cannot be read any more. If it was replaced by one that cannot
+                be read, searches use the old file, which is still open.
         """
         state = self.state
         # Another thread that reads the file or changes it holds the lock: this one does not wait for it.
@@ -340,9 +349,11 @@ class FolderStore:
     ) -> FolderState:
         """Reads the file through a separate connection, so that searches continue.
 
-        ``reader`` is the connection that searches read from; for ``writer`` see ``FolderState``. The model and the
-        features of ``former``, the previous state, are reused as far as they are still valid. With ``whole`` all
-        features are read, not only those that have changed.
+        Args:
+            writer: See ``FolderState``.
+            reader: The connection that searches read from.
+            former: The previous state, whose model and features are reused as far as they are still valid.
+            whole: Whether all features are read, not only those that have changed.
         """
         # Before reading: a change after this line makes the state stale, and it is read again.
         version = reader.changes

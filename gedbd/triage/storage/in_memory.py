@@ -85,8 +85,9 @@ class InMemoryIndex:
     def as_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Returns an index that ``of`` has read as arrays and as JSON values.
 
-        Returns the arrays of ``FeatureStore.as_arrays``, ``ids``, ``keys`` and ``group`` of each report; the ``means``
-        of that method, the ``values`` of each field, ``undated``, ``unclear`` and ``change``.
+        Returns:
+            The arrays of ``FeatureStore.as_arrays``, ``ids``, ``keys`` and ``group`` of each report; the ``means`` of
+            that method, the ``values`` of each field, ``undated``, ``unclear`` and ``change``.
         """
         arrays, means = self.store.as_arrays()
         arrays |= {"ids": np.array(self.ids, dtype=object), "keys": self.keys, "group": self.groups.group}
@@ -97,7 +98,8 @@ class InMemoryIndex:
     def latest(self, file: IndexStore) -> "InMemoryIndex":
         """Returns the index with all later changes of the file, whose log must have them.
 
-        Raises ValueError if the contents of the file are inconsistent.
+        Raises:
+            ValueError: If the contents of the file are inconsistent.
         """
         changed = file.rows_since(self.change)
         keys, rows = file.features(changed.tolist())
@@ -155,7 +157,8 @@ def features_of(
 ) -> ReportFeatures:
     """The features of rows of a file; the encoder learns new values of fields.
 
-    Raises ValueError if they are inconsistent.
+    Raises:
+        ValueError: If they are inconsistent.
     """
     check_features(rows, dim, num_terms, path)
     fields = {name: [getattr(row, name) for row in rows] for name in FIELDS}

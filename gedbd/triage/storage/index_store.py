@@ -88,8 +88,10 @@ class IndexStore(SqliteFile, ReportStore):
     """One index file. Several threads and processes may share it; they see complete changes only.
 
     Every method raises ``StoreUnavailable`` if the file cannot be used. The file logs what was changed; triggers number
-    the changes 1, 2, 3, .... For the arguments see ``SqliteFile``. Raises ValueError if it is not an index, has another
-    format, is damaged, or cannot be opened.
+    the changes 1, 2, 3, .... For the arguments see ``SqliteFile``.
+
+    Raises:
+        ValueError: If it is not an index, has another format, is damaged, or cannot be opened.
     """
 
     path: Path
@@ -194,8 +196,9 @@ class IndexStore(SqliteFile, ReportStore):
     def forget(self, ids: Sequence[str]) -> list[str]:
         """Erases reports from the bytes of the file, its write-ahead log and the files beside it.
 
-        Raises StoreUnavailable also if another process reads an older state (a second call continues), and OSError if a
-        file cannot be deleted.
+        Raises:
+            StoreUnavailable: Also if another process reads an older state; a second call continues.
+            OSError: If a file cannot be deleted.
         """
         with self.transaction():
             missing = self.erase(ids)

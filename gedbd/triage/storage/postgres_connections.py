@@ -37,13 +37,14 @@ UNREACHABLE = "start the server, or correct the address"
 class ServerConnections:
     """A pool of connections to one database, shared by threads.
 
-    Raises ValueError if the address is invalid, or psycopg is not installed.
-
     Args:
         url: The address, ``postgresql://user@host:port/database``, with the parameters of libpq.
 
     Attributes:
         public_url: The address without the password.
+
+    Raises:
+        ValueError: If the address is invalid, or psycopg is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -76,7 +77,8 @@ class ServerConnections:
     def transaction(self, *first: str) -> Iterator[None]:
         """Runs a transaction of this thread, which begins with the statements ``first``, or joins a running one.
 
-        Raises StoreUnavailable if the server cannot be used.
+        Raises:
+            StoreUnavailable: If the server cannot be used.
         """
         if getattr(self._thread, "connection", None) is not None:
             yield

@@ -292,7 +292,8 @@ class SharedState:
 class SharedStore:
     """An open index on a server, with the interface of ``FolderStore``, without a copy of the reports in this process.
 
-    Raises ValueError if the address is invalid, the server cannot be used, there is no index, or its model is damaged.
+    Raises:
+        ValueError: If the address is invalid, the server cannot be used, there is no index, or its model is damaged.
     """
 
     def __init__(self, url: str, load_model: LoadModel) -> None:

@@ -204,8 +204,6 @@ class Totals:
 class PostgresStore(ReportStore):
     """One index. Threads, processes and machines may share it; they see complete changes only.
 
-    Raises ValueError if the address is invalid, the server cannot be used, or there is no index.
-
     Args:
         url: See ``ServerConnections``.
         create: Whether to accept a database without an index.
@@ -214,6 +212,9 @@ class PostgresStore(ReportStore):
     Attributes:
         path: The address without the password.
         server: The connections.
+
+    Raises:
+        ValueError: If the address is invalid, the server cannot be used, or there is no index.
     """
 
     key_column = "key"

@@ -182,10 +182,16 @@ def load_model(
 ) -> tuple[ReportEncoder, TriageModel]:
     """Loads the encoder and the model of an index.
 
-    ``source`` is the name of the index in messages, ``cache_dir`` the folder of 8-bit models, and ``backend`` that of
-    queries, None for that of the stored reports. ``given`` is the encoder of an index that was built with a Python
-    object. With ``read_only``, PyTorch is loaded instead of writing a missing converted encoder. Raises ValueError if a
-    part of the model is missing, damaged or of another version, or an argument does not fit.
+    Args:
+        store: The index.
+        source: Name of the index in messages.
+        cache_dir: Folder of 8-bit models.
+        backend: Backend of queries; None for that of the stored reports.
+        given: The encoder of an index that was built with a Python object.
+        read_only: Whether to load PyTorch instead of writing a missing converted encoder.
+
+    Raises:
+        ValueError: If a part of the model is missing, damaged or of another version, or an argument does not fit.
     """
     about = store.about()
     weights = store.weights()
