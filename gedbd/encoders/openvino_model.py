@@ -46,8 +46,8 @@ class OpenVinoModel:
         batches = iter(batches)
         head = list(islice(batches, 2))
         if len(head) == 1 and len(head[0][0]) == 1:
-            length = self._fixed_length(head[0][0].shape[1])
-            if length:
+            length = self.padded_length(head[0][0].shape[1])
+            if length % MIN_FIXED_LENGTH == 0:
                 yield self._encode_one(*head[0], length)
                 return
         # A hint fixes how many requests share the threads, so there is a queue for each hint.
@@ -69,14 +69,14 @@ class OpenVinoModel:
             queue.wait_all()
         yield from (done[number] for number in sorted(done))
 
-    def _fixed_length(self, tokens: int) -> int:
-        """The length that a single text is padded to: 32, 64, 96, 128, 192, 256, 384, 512 ...; 0 if it is too long.
+    def padded_length(self, tokens: int) -> int:
+        """The length that a single text is padded to: 32, 64, 96, 128, 192, 256, 384, 512 ...; its own near the limit.
 
         More lengths would save little time, and each takes as much memory as the weights.
         """
         step = max(MIN_FIXED_LENGTH, (1 << (tokens - 1).bit_length()) // 4)
         length = -(-tokens // step) * step  # rounded up
-        return length if self.max_tokens is None or length <= self.max_tokens else 0
+        return length if self.max_tokens is None or length <= self.max_tokens else tokens
 
     def _encode_one(self, input_ids: np.ndarray, attention_mask: np.ndarray, length: int) -> np.ndarray:
         """Encodes one text by a model of fixed shape: with dynamic shapes, each new length takes up to twice as long.

@@ -79,13 +79,19 @@ class QueryEncoder:
     def encode(
         self, texts: list[str], kind: Literal["document", "query"] = "query", label: str = "encode reports"
     ) -> np.ndarray:
-        """``(N, D)`` float32 unit rows of N texts; the other arguments are those of ``LoadedEncoder.encode``."""
-        pooled: list[np.ndarray] = []
-        for start in range(0, len(texts), QUERIES_AT_ONCE):
-            chunk = [self.prefix + text for text in texts[start : start + QUERIES_AT_ONCE]]
-            tokens = tokenize(chunk, self.tokenizer, self.max_tokens)
-            pooled.extend(self._model.encode([tokens.padded(np.arange(len(chunk)))]))
-        vectors = np.concatenate(pooled)[:, : self._features]
+        """``(N, D)`` float32 unit rows of N texts; the other arguments are those of ``LoadedEncoder.encode``.
+
+        The vector of a text does not depend on the other texts: texts are encoded together that are padded to the same
+        length when alone, because a vector changes with the length by rounding.
+        """
+        tokens = tokenize([self.prefix + text for text in texts], self.tokenizer, self.max_tokens)
+        lengths = np.array([self._model.padded_length(length) for length in tokens.lengths.tolist()])
+        vectors = np.empty((len(texts), self._features), dtype=np.float32)
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            for batch in np.split(rows, range(QUERIES_AT_ONCE, len(rows), QUERIES_AT_ONCE)):
+                (pooled,) = self._model.encode([tokens.padded(batch, length)])
+                vectors[batch] = pooled[:, : self._features]
         if self._projection is not None:
             weight, bias = self._projection
             vectors = vectors @ weight.T + bias

@@ -25,6 +25,12 @@ SUMMED_BLOCK = 65_536  # texts whose sums stay in the processor's cache
 K1 = 1.5
 B = 0.75
 TAIL = 512  # texts in the small part before it is merged into the large one
+# The English ones of Lucene and bm25s.
+ENGLISH = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
+will with
+"""
+STOP_WORDS = frozenset(ENGLISH.split())
 
 
 def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
@@ -36,13 +42,9 @@ def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
 def words(texts: Sequence[str]) -> list[list[str]]:
     """The words of each text in order, see ``gedbd.text.words``, without English stop words.
 
-    For ASCII text they equal those of ``bm25s.tokenize``, which is not used as it draws a progress bar under a lock
-    that all processes share: a process that is killed while it holds the lock stops the others.
+    For ASCII text they equal those of ``bm25s.tokenize``.
     """
-    from bm25s.stopwords import STOPWORDS_EN
-
-    stop = frozenset(STOPWORDS_EN)
-    return [[word for word in find_words(text) if word not in stop] for text in texts]
+    return [[word for word in find_words(text) if word not in STOP_WORDS] for text in texts]
 
 
 class Vocabulary:

@@ -115,18 +115,19 @@ class TokenTable:
         input_ids, attention_mask = self.padded(rows)
         return torch.from_numpy(input_ids), torch.from_numpy(attention_mask)
 
-    def padded(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pads texts to the longest one.
+    def padded(self, rows: np.ndarray, length: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Pads texts to the longest one, or to a larger ``length``.
 
         Args:
             rows: ``(U,)`` rows of the texts.
+            length: Number of tokens.
 
         Returns:
             ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
         """
         lengths = self.starts[rows + 1] - self.starts[rows]
         # Lengths 1 and 3 give the mask [1 0 0], [1 1 1], whose true cells take the concatenated ids in order.
-        mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+        mask = np.arange(lengths.max(initial=length)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
         input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
         return input_ids, mask.astype(np.int64)

@@ -71,6 +71,16 @@ def test_an_untrained_encoder_gives_the_same_vectors_without_its_projection(tmp_
         np.testing.assert_allclose(converted.encode([text])[0], vector, atol=1e-5)
 
 
+def test_a_vector_does_not_depend_on_the_texts_that_are_encoded_with_it(tmp_path):
+    converted = convert(tmp_path / "encoder", tiny(max_tokens=100))
+    texts = [*TEXTS, "crash " * 40, "the editor crash", "crash " * 35, "on start " * 45]
+    together = converted.encode(texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert (converted.encode([text])[0] == vector).all()
+    assert (converted.encode(texts[::-1]) == together[::-1]).all()
+    assert (converted.encode(texts * 12) == np.tile(together, (12, 1))).all()
+
+
 def test_a_trained_encoder_gives_the_same_projected_vectors(tmp_path):
     encoder = tiny(dim=4)
     encoder.is_trained = True
