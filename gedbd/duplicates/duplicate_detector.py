@@ -378,7 +378,7 @@ def encode_untrained(data: BugReports, branch: GraphBranch | None) -> None:
     needs_all = ranker or fills_nodes or samples_hard or data.batches.reads_untrained
     rows = np.arange(len(data.corpus)) if needs_all else data.needed(*data.evaluated)
     texts = data.texts
-    vectors = encoder.pool([texts[row] for row in rows])
+    vectors = encoder.pool([texts[row] for row in rows], tokens=data.tokens.of_rows(rows))
     data.frozen = (rows, unit_rows(encoder.project(vectors) if encoder.is_trained else vectors))
     score_frozen(data.pairs, data.evaluated, *data.frozen)
     if ranker:

@@ -24,11 +24,11 @@ VALUE_BYTES = 4  # of a float32
 PAGE_BYTES = 16_384
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
 
-EncodeTexts = Callable[[list[str]], Iterator[tuple[np.ndarray, np.ndarray]]]
-"""Encodes M texts in batches: yields rows ``(U,)`` of them and their vectors ``(U, size)``."""
+EncodeRows = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]
+"""Encodes the texts of rows ``(M,)`` in batches: yields places ``(U,)`` among them and their vectors ``(U, size)``."""
 
 
-def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts) -> np.ndarray:
+def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeRows) -> np.ndarray:
     """The vectors of texts; those that the file lacks are encoded and stored.
 
     Args:
@@ -41,27 +41,27 @@ def cached_vectors(file: Path, size: int, texts: list[str], encode: EncodeTexts)
         ``(N, size)`` float32.
     """
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
-    text_of = dict(zip(keys, texts, strict=True))
+    row_of = {key: row for row, key in enumerate(keys)}
     try:
-        stored = _look_up(file, size, text_of, encode)
+        stored = _look_up(file, size, row_of, encode)
     except DamagedFileError as error:
         warnings.warn(
             f"{file} is damaged ({error.__cause__}): it is deleted, and the texts are encoded again", stacklevel=3
         )
         delete_database(file)
-        stored = _look_up(file, size, text_of, encode)
+        stored = _look_up(file, size, row_of, encode)
     content = bytearray().join(stored[key] for key in keys)
     return np.frombuffer(content, dtype=np.float32).reshape(len(keys), size)
 
 
-def _look_up(file: Path, size: int, text_of: dict[bytes, str], encode: EncodeTexts) -> dict[bytes, bytes]:
+def _look_up(file: Path, size: int, row_of: dict[bytes, int], encode: EncodeRows) -> dict[bytes, bytes]:
     """The vectors of texts by key, from the file or encoded now."""
     with closing(CacheFile(file, TABLE, PAGE_BYTES)) as cache:
         # Sorted keys follow the order of the file, so each of its pages is read once.
-        stored, damaged = _read(cache, sorted(text_of), size * VALUE_BYTES)
+        stored, damaged = _read(cache, sorted(row_of), size * VALUE_BYTES)
         if damaged:
             warnings.warn(f"{file}: {damaged} damaged vectors are encoded again", stacklevel=4)
-        missing = {key: text for key, text in text_of.items() if key not in stored}
+        missing = {key: row for key, row in row_of.items() if key not in stored}
         if missing:
             stored |= _encode(missing, encode, cache)
         return stored
@@ -81,19 +81,20 @@ def _read(cache: CacheFile, keys: list[bytes], length: int) -> tuple[dict[bytes,
     return stored, damaged
 
 
-def _encode(missing: dict[bytes, str], encode: EncodeTexts, cache: CacheFile) -> dict[bytes, bytes]:
+def _encode(missing: dict[bytes, int], encode: EncodeRows, cache: CacheFile) -> dict[bytes, bytes]:
     """Encodes texts and stores their vectors."""
     keys = list(missing)
     encoded: dict[bytes, bytes] = {}
     unsaved: dict[bytes, bytes] = {}
-    for number, (rows, vectors) in enumerate(encode(list(missing.values())), start=1):
+    rows = np.fromiter(missing.values(), dtype=np.int64)
+    for number, (places, vectors) in enumerate(encode(rows), start=1):
         if not np.isfinite(vectors).all():
             raise ValueError(
                 "the encoder returns numbers that are not finite: choose another encoder= or checkpoint, or encode in"
                 " float32 with backend.precision=float32"
             )
-        for row, vector in zip(rows, vectors, strict=True):
-            unsaved[keys[row]] = vector.tobytes()
+        for place, vector in zip(places, vectors, strict=True):
+            unsaved[keys[place]] = vector.tobytes()
         # A transaction holds the file's lock, so none stays open while texts are encoded: other processes may write.
         if number % BATCHES_A_COMMIT == 0:
             _store(unsaved, cache)

@@ -141,18 +141,22 @@ class LoadedEncoder:
             vectors = np.concatenate(pooled)[:, : self.model.features]
         return unit_rows(self.project(vectors) if self.is_trained else vectors)
 
-    def pool(self, texts: list[str], label: str = "encode reports") -> np.ndarray:
-        """Pooled vectors of documents before the projection, ``(N, features)`` float32."""
+    def pool(self, texts: list[str], label: str = "encode reports", tokens: TokenTable | None = None) -> np.ndarray:
+        """Pooled vectors of documents before the projection, ``(N, features)`` float32.
+
+        ``tokens`` are the tokens of the texts if they are known.
+        """
         from gedbd.encoders.caches import cached_vectors
 
         # The folder is checked before the backend is prepared, which may take minutes.
         folder = None if self.cache_dir is None else cache_folder(self.cache_dir)
         prepared = self._prepare(self.calibration or calibration_texts(texts))
         if folder is None:
-            return encode_texts(self.tokenize(texts), prepared, label)[:, : self.model.features]
+            return encode_texts(tokens or self.tokenize(texts), prepared, label)[:, : self.model.features]
 
-        def encode_missing(missing: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            return encode_batches(self.tokenize(missing), prepared, label, once=True)
+        def encode_rows(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            missing = tokens.of_rows(rows) if tokens else self.tokenize([texts[row] for row in rows])
+            return encode_batches(missing, prepared, label, once=True)
 
         # PyTorch has an empty key, so that backends with equal vectors share a file.
         prefix = hashlib.blake2b(self.prefix.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -160,7 +164,7 @@ class LoadedEncoder:
         parts += [prefix if self.prefix else "", prepared.key]
         file = folder / f"{'-'.join(filter(None, parts))}.sqlite"
         # The full vectors are stored, from which every truncated size is read.
-        return cached_vectors(file, self.model.hidden, texts, encode_missing)[:, : self.model.features]
+        return cached_vectors(file, self.model.hidden, texts, encode_rows)[:, : self.model.features]
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
         """Applies the projection: ``(N, features) -> (N, dim)`` float32."""

@@ -380,12 +380,10 @@ class Pace:
         self.state = f"{done:,.0f}{f' of {self.total:,.0f}' if self.total else ''} {self.unit}"
         if not self.unit:
             self.state = f"{share:.0%}"
-        if seconds < MIN_TIMED_SECONDS:
-            return
-        rate = (done - done_before) / seconds
-        if self.unit:
+        if self.unit and seconds:
+            rate = (done - done_before) / seconds
             self.state += f", {rate:,.{0 if rate >= 10 else 2}f}/s"
-        if share > share_before:
+        if seconds >= MIN_TIMED_SECONDS and share_before < share < 1:
             left = (1 - share) * seconds / (share - share_before)
             self.state += f", {duration(left)} left"
             if not self.is_known and seconds + left > LONG_SECONDS:

@@ -99,6 +99,14 @@ class TokenTable:
         """``(N,)`` number of tokens of each text."""
         return np.diff(self.starts)
 
+    def of_rows(self, rows: np.ndarray) -> "TokenTable":
+        """The texts of some rows, in their order."""
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        # Rows 2 and 0 with ids 5..6 and 0..2 take the positions 5, 6, 0, 1, 2: each place, moved by its row's start.
+        positions = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
+        return TokenTable(self.ids[positions], starts, self.pad_id)
+
     def truncated(self, max_tokens: int) -> "TokenTable":
         """The same texts with at most ``max_tokens`` tokens, of which the last is the text's, such as [SEP]."""
         lengths = self.lengths

@@ -51,6 +51,17 @@ def test_vectors_are_those_of_a_plain_forward_in_the_order_of_the_texts(tiny, tm
     assert stored(tmp_path / "new" / "folder") == len(set(TEXTS))
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_known_tokens_are_not_read_again(tiny, tmp_path, is_cached, monkeypatch):
+    encoder = LoadedEncoder(*tiny, 8, cache_dir=tmp_path / "one")
+    expected = encoder.pool(TEXTS)
+    tokens = encoder.tokenize(TEXTS)
+    other = LoadedEncoder(*tiny, 8, cache_dir=tmp_path / "two" if is_cached else None)
+    monkeypatch.setattr(other, "tokenize", None)
+    found = other.pool(TEXTS, tokens=tokens)
+    np.testing.assert_allclose(found, expected, atol=0 if is_cached else 1e-6)
+
+
 def test_the_second_call_encodes_nothing_and_a_third_only_what_is_new(tiny, tmp_path):
     encoder, tokenizer = tiny
     first = pooled(TEXTS, encoder, tokenizer, 8, tmp_path)

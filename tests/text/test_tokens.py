@@ -79,6 +79,8 @@ def test_padding_and_masks_by_hand():
     assert attention_mask.tolist() == [[1, 0, 0], [1, 1, 1], [0, 0, 0]]
     assert input_ids.dtype == attention_mask.dtype == torch.int64
     assert table.batch(np.array([3, 3]))[0].tolist() == [[9, 4], [9, 4]]
+    some = table.of_rows(np.array([3, 1, 0]))
+    assert (some.ids.tolist(), some.starts.tolist(), some.pad_id) == ([9, 4, 5, 6, 7], [0, 2, 2, 5], 1)
 
 
 def test_how_much_of_a_text_a_tokenizer_has_no_words_for():
