@@ -22,14 +22,13 @@ from tiny_models import build, stored_model
 from gedbd.corpora.bug_report import Report
 from gedbd.io.sqlite_file import StoreUnavailable
 from gedbd.triage.storage.index_folder import FILE
-from gedbd.triage.storage.index_store import IndexStore
+from gedbd.triage.storage.index_store import PAGE_BYTES, IndexStore
 from gedbd.triage.stored_index import open_index
 
 pytestmark = pytest.mark.slow
 
 REPORTS = [some_report(number) for number in range(40)]
 NOBODY = 65534
-PAGE_BYTES = 4096
 RESTORE = "restore it from a copy, or delete it"
 DIFFERS = "its encoder or its settings differ from their checksum"
 ODD_VALUES = ("{", "", "[1]", "null", "[" * 100_000)
@@ -149,8 +148,8 @@ def test_flipped_bits_are_told_or_harmless(whole, tmp_path):
 def test_damage_while_it_is_open_is_told_and_logged_once(folder, opened, caplog):
     size = (folder / FILE).stat().st_size
     with (folder / FILE).open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * (size - 4096))
+        file.seek(PAGE_BYTES)
+        file.write(b"\xff" * (size - PAGE_BYTES))
     opened.store.state.reports.query("PRAGMA shrink_memory")  # or else no page is read again
     for _ in range(3):
         with refuses(r"index\.sqlite is damaged \(database disk image is malformed\)", StoreUnavailable):

@@ -1,9 +1,12 @@
 """An open index, with a real reader and a real file."""
 
+import random
 import sqlite3
 import sys
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -245,7 +248,7 @@ def test_a_disk_that_fails_stores_nothing(index):
     pages = run("PRAGMA page_count")[0][0]
     run(f"PRAGMA max_page_count={pages}")
     with pytest.raises(StoreUnavailable, match=r"index\.sqlite cannot be changed because its disk is full: free"):
-        index.add([Report("strangeword " * 50, "y" * 100_000, f"f{number}") for number in range(3)])
+        index.add([Report("strangeword " * 50, random.Random(0).randbytes(50_000).hex(), f"f{n}") for n in range(3)])
     run("PRAGMA max_page_count=1000000")
     assert len(index) == 20
     index.add([Report("strangeword", issue_id="s")])
@@ -267,12 +270,38 @@ def test_what_is_no_index(tmp_path):
         IndexStore(file)
 
 
-@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
+def test_an_index_of_the_former_format_is_read_and_gets_the_present_one_with_its_first_change(index):
+    file = index.folder / FILE
+    reports = index.get_many(["0", "1"])
+    with closing(sqlite3.connect(file)) as former, former:
+        for report in reports.values():
+            former.execute(
+                "UPDATE reports SET description = ? WHERE issue_id = ?", (report.description, report.issue_id)
+            )
+        former.execute("PRAGMA user_version=7")
+    with closing(IndexStore(file, create=False)) as store:
+        assert store.reports(["0", "1"]) == reports
+        assert store.query("PRAGMA user_version") == [(7,)]
+    long = replace(reports["1"], description="The window closes. " * 50)
+    index.add([long])
+    assert index.get_many(["0", "1"]) == reports | {"1": long}
+    with closing(sqlite3.connect(file)) as present:
+        assert present.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        ((stored,),) = present.execute("SELECT description FROM reports WHERE issue_id = '1'")
+        assert len(stored) < 100
+        assert zlib.decompress(stored).decode() == long.description
+        present.execute("UPDATE reports SET description = ? WHERE issue_id = '1'", (stored[:-9],))
+        present.commit()
+    with pytest.raises(StoreUnavailable, match=r"is damaged \(a field of report 1 is not text"):
+        index.get("1")
+
+
+@pytest.mark.parametrize("version", [FORMAT - 2, FORMAT + 1])
 def test_another_format_is_told(index, version):
     with sqlite3.connect(index.folder / FILE) as file:
         file.execute(f"PRAGMA user_version={version}")
     file.close()
-    with pytest.raises(ValueError, match=f"has format {version}, but this version of gedbd reads {FORMAT}: delete"):
+    with pytest.raises(ValueError, match=f"has format {version}, but this version of gedbd reads 7 and 8: delete"):
         IndexStore(index.folder / FILE)
 
 

@@ -8,8 +8,9 @@ that vectors of two models are never mixed, and a process that is killed leaves 
 
 import shutil
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,8 @@ from gedbd.triage.storage.report_store import (
     written_date,
 )
 
-FORMAT = 7  # of the tables; SQLite keeps it as user_version
+FORMAT = 8  # of the tables; SQLite keeps it as user_version
+READ_FORMATS = (7, FORMAT)  # format 7 differs in that no description is compressed
 # Triggers write the log of changes, so that no change can be forgotten. A change of a link has no row.
 SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -59,6 +61,7 @@ CREATE TRIGGER linked AFTER INSERT ON links BEGIN INSERT INTO changes (row) VALU
 CREATE TRIGGER unlinked AFTER DELETE ON links BEGIN INSERT INTO changes (row) VALUES (NULL); END;
 CREATE INDEX by_duplicate ON links (duplicate)"""
 MAX_READ = 10_000  # reports whose terms are read at once
+PAGE_BYTES = 1 << 14  # of a new file: several reports fit into a page
 
 
 class FeatureRow(NamedTuple):
@@ -96,6 +99,7 @@ class IndexStore(SqliteFile, ReportStore):
 
     path: Path
     key_column = "row"
+    report_columns = ", ".join("unpacked(description)" if name == "description" else name for name in FIELDS)
 
     def __init__(
         self,
@@ -115,15 +119,19 @@ class IndexStore(SqliteFile, ReportStore):
 
     def prepare(self) -> None:
         """Checks or creates the tables. Raises ValueError or StoreUnavailable."""
+        self._sqlite.create_function("packed", 1, packed)
+        self._sqlite.create_function("unpacked", 1, unpacked)
         version = self._version()
         if version == 0 and self.query("SELECT 1 FROM sqlite_master LIMIT 1"):
             raise not_an_index(self.path, "it has other tables")
-        if version not in (0, FORMAT):  # 0: nothing was written yet
+        if version not in (0, *READ_FORMATS):  # 0: nothing was written yet
+            read = " and ".join(map(str, READ_FORMATS))
             advice = "delete it and build it again with gedbd index"
-            raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {FORMAT}: {advice}")
+            raise ValueError(f"{self.path} has format {version}, but this version of gedbd reads {read}: {advice}")
         if version:
             self.check_schema(SCHEMA, may_lack=False)
         if not self.read_only and (self.create or version):
+            self.query(f"PRAGMA page_size={PAGE_BYTES}")  # without effect on a file that has pages
             self.enable_wal()
 
     def _version(self) -> int:
@@ -136,6 +144,7 @@ class IndexStore(SqliteFile, ReportStore):
             if self.is_empty:
                 for statement in SCHEMA.split(";\n"):
                     self.query(statement)
+            if self._version() != FORMAT:
                 self.query(f"PRAGMA user_version={FORMAT}")
             yield
 
@@ -181,7 +190,8 @@ class IndexStore(SqliteFile, ReportStore):
         names = (*FIELDS, "content", "vector", *TERM_COLUMNS)
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
         self.write_all(
-            f"INSERT INTO reports ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+            f"INSERT INTO reports ({', '.join(names)})"
+            f" VALUES ({', '.join('packed(?)' if name == 'description' else '?' for name in names)})"
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
             (
                 [*report_values(report), vector.tobytes(), *map(np.ndarray.tobytes, numbers)]
@@ -345,6 +355,21 @@ def check_features(rows: Sequence[FeatureRow], dim: int, terms: int, path: Path)
         numbers = np.frombuffer(b"".join(getattr(row, part) for row in rows), dtype=np.int32)
         if numbers.max(initial=-1) >= terms or numbers.min(initial=0) < 0:
             raise damaged(path, f"a report has words that are not among its {terms:,} terms")
+
+
+def packed(description: str) -> str | bytes:
+    """A description as it is stored: compressed where that is shorter."""
+    encoded = description.encode()
+    compressed = zlib.compress(encoded)
+    return compressed if len(compressed) < len(encoded) else description
+
+
+def unpacked(stored: str | bytes | float | None) -> str | bytes | float | None:
+    """The description that ``packed`` has stored; a damaged one as it is."""
+    if isinstance(stored, bytes):
+        with suppress(zlib.error, UnicodeDecodeError):
+            return zlib.decompress(stored).decode()
+    return stored
 
 
 def not_an_index(path: Path, reason: str) -> ValueError:

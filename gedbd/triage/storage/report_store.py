@@ -48,6 +48,7 @@ class ReportStore(ABC):
 
     path: Path | str  # name of the store in messages
     key_column: ClassVar[str]  # by which the reports are ordered
+    report_columns: ClassVar[str] = ", ".join(FIELDS)  # the fields of a report
 
     @abstractmethod
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -121,7 +122,7 @@ class ReportStore(ABC):
 
     def reports(self, ids: Sequence[str]) -> dict[str, Report]:
         """Stored reports by id; unknown ids are left out."""
-        rows = self.select(f"SELECT {', '.join(FIELDS)} FROM reports WHERE issue_id IN {MARKS}", ids)
+        rows = self.select(f"SELECT {self.report_columns} FROM reports WHERE issue_id IN {MARKS}", ids)
         for row in rows:
             if not all(isinstance(value, str | None) for value in row):  # SQLite checks no types
                 raise StoreUnavailable(str(damaged(self.path, f"a field of report {str(row[0])[:100]} is not text")))
