@@ -29,8 +29,9 @@ from gedbd.io.command_output import print_table
 from gedbd.io.console import open_console, print_path
 
 SECTIONS = ("commands", "code_encoder", "graph", "encoding", "peers", "search", "start", "tag_network", "training")
-MADE_UP = ("encoder_size", "million", "repository", "shared")  # they read no corpus
+MADE_UP = ("eclipse_size", "encoder_size", "million", "repository", "shared")  # they read no corpus
 ON_REQUEST = (
+    "eclipse_size",
     "encoder_size",
     "quality",
     "flow_graph",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def main() -> None:
     """Takes ``steps=N`` and the command's options."""
-    began = _process_start()
+    began = process_start()
     steps = int(sys.argv.pop(1).removeprefix("steps="))
     import gedbd.train
     from gedbd.configuration.command import gc_paused
@@ -35,7 +35,7 @@ def main() -> None:
     print(reached[0] - began, peak_mb(), flush=True)
 
 
-def _process_start() -> float:
+def process_start() -> float:
     """When this process started, in seconds since the epoch."""
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     booted = time.time() - float(Path("/proc/uptime").read_text().split()[0])

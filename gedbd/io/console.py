@@ -399,13 +399,13 @@ class Pace:
             print_line(open_console(stderr=True), line)
 
 
-def track(sequence: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
+def track(sequence: Iterable[T], description: str, total: float | None = None, unit: str = "") -> Iterator[T]:
     """Iterates with a progress bar, which appears after ``MIN_BAR_SECONDS``; see ``item_progress``."""
     total = total or length_hint(sequence) or None
     if total == 1:
         yield from sequence
         return
-    progress = item_progress("")
+    progress = item_progress(unit)
     task = progress.add_task(description, total=total)
     began = updated = time.monotonic()
     with ExitStack() as shown:
@@ -467,8 +467,7 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False, scal
     )
     console = Console()
     hidden = disable or is_quiet() or not is_first_process() or (transient and not console.is_terminal)
-    # A hidden bar that refreshes itself does not count the items of ``track``.
-    return PacedProgress(*columns, console=console, transient=transient, disable=hidden, auto_refresh=not hidden)
+    return PacedProgress(*columns, console=console, transient=transient, disable=hidden)
 
 
 def first_line(error: BaseException | None) -> str:

@@ -58,11 +58,10 @@ def test_stages_and_logs_of_libraries_are_printed_on_request(monkeypatch, capsys
 
 def work() -> None:
     """Work of several kinds, of which the short ones need no line."""
-    with console.item_progress("reports") as progress:
-        list(progress.track(range(1500), description="replay"))
-        list(progress.track(range(99), description="few"))
+    list(console.track(range(1500), "replay", unit="reports"))
+    list(console.track(range(99), "few", unit="reports"))
     with console.item_progress("reports", disable=True) as progress:
-        list(progress.track(range(1500), description="disabled"))
+        progress.add_task("disabled", total=1500)
     with console.item_progress("MB", scale=1e6) as progress:
         progress.add_task("small", total=10)
         progress.add_task("unknown size", total=None)

@@ -12,7 +12,7 @@ from gedbd.corpora.corpus import ChangeCorpus, Corpus
 from gedbd.corpora.urls import with_urls
 from gedbd.evaluation.significance import compare_means, interval_columns, share_columns
 from gedbd.evaluation.thresholds import INCONCLUSIVE, target_status
-from gedbd.io.console import item_progress, stage
+from gedbd.io.console import stage, track
 from gedbd.localization.change_ranking.change_history import ChangeHistory, ChangeQuery
 from gedbd.localization.change_ranking.change_ranker import ChangeRanker, default_ranker
 from gedbd.localization.change_ranking.change_training import (
@@ -155,12 +155,11 @@ def _replay(
     ``rank_candidates`` returns.
     """
     rows: list[dict[str, object]] = []
-    with item_progress("reports") as progress:
-        for number in progress.track(tested.tolist(), description="replay"):
-            report = int(reports.rows[number])
-            for system, (documents, scores) in candidates(report).items():
-                ranked = rank_candidates(documents, scores, reports.relevant[number], newest_first)
-                rows.append({"report": report, "system": system, **ranked})
+    for number in track(tested.tolist(), "replay", unit="reports"):
+        report = int(reports.rows[number])
+        for system, (documents, scores) in candidates(report).items():
+            ranked = rank_candidates(documents, scores, reports.relevant[number], newest_first)
+            rows.append({"report": report, "system": system, **ranked})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from gedbd.io.console import item_progress
+from gedbd.io.console import track
 from gedbd.localization.repository.commits import Commit, FileChange, Hunk, Limits, PatchParser
 from gedbd.localization.repository.git_command import (
     SUBMODULE_MODE,
@@ -297,12 +297,10 @@ class History:
         self._losses = Losses()
         self.missing = set()
         self._cache_warnings = ()
-        with item_progress("commits") as progress, closing(self._read()) as reads:
-            bar = progress.add_task(f"reading {self.git.path.resolve().name}", total=len(self))
-            for read in reads:
+        with closing(self._read()) as reads:
+            for read in track(reads, f"reading {self.git.path.resolve().name}", len(self), "commits"):
                 self._losses = Losses(*map(sum, zip(self._losses, read.losses, strict=True)))
                 yield read.commit
-                progress.advance(bar)
 
     def leave_out(self, ids: Set[str]) -> None:
         """Leaves out commits, such as those that were read before; dates and warnings about them stay."""

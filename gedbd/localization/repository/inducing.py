@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.relevance import Links
-from gedbd.io.console import item_progress
+from gedbd.io.console import track
 from gedbd.localization.repository.commits import ChangeTables, Commit, FileChange, Hunk, LinkRow, make_links
 from gedbd.localization.repository.fixes import Fix
 from gedbd.localization.repository.git_command import Git, MissingObjectError, decode, encoded_paths, unquote
@@ -284,8 +284,8 @@ def find_inducing(
     collector = _Collector(tables, created_at, fixes)
     endings = None if suffixes is None else sorted(suffix.lower() for suffix in suffixes)
     opened = nullcontext() if cache_dir is None else RowCache(cache_dir, "blame", [FORMAT, endings, options])
-    with opened as cache, item_progress("fixes") as progress:
-        for fix in progress.track(fixes, description="blaming fixed code"):
+    with opened as cache:
+        for fix in track(fixes, "blaming fixed code", unit="fixes"):
             stored = None if cache is None else cache.value(fix.commit.id)
             if stored is not None:
                 collector.add(fix, Trace([BlamedLine(*origin) for origin in stored[0]], stored[1]))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gedbd.encoders.chat_endpoint import ChatEndpoint, ChatFailure, optional_fields
-from gedbd.io.console import item_progress
+from gedbd.io.console import track
 from gedbd.io.files import cache_folder
 from gedbd.io.sqlite_file import MARKS, CacheFile
 
@@ -133,10 +133,9 @@ class LlmCheck:
         ``texts`` are those of all N reports, by row.
         """
         scores = []
-        with item_progress("reports") as progress:
-            for listed in progress.track(lists, description="ask the language model"):
-                first = [texts[row] for row in listed.candidates[: self.depth].tolist()]
-                scores.append(self.score(texts[listed.query], first))
+        for listed in track(lists, "ask the language model", unit="reports"):
+            first = [texts[row] for row in listed.candidates[: self.depth].tolist()]
+            scores.append(self.score(texts[listed.query], first))
         return scores
 
     @property

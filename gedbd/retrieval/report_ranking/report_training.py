@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.corpus import TRAIN, VAL, Corpus
-from gedbd.io.console import item_progress
+from gedbd.io.console import track
 from gedbd.retrieval.boosted_trees import BoostedTrees, LabelledLists
 from gedbd.retrieval.feature_ranker import ModelOptions
 from gedbd.retrieval.growing_arrays import RaggedArray
@@ -161,10 +161,8 @@ class ReportHistory:
         if num_processes is None and len(chosen) < MIN_PARALLEL_QUERIES:
             num_processes = 1
         blocks = [chosen[start : start + BLOCK_QUERIES] for start in range(0, len(chosen), BLOCK_QUERIES)]
-        with item_progress("reports") as progress:
-            computed = map_in_processes(partial(_compute_block, self, compute), blocks, num_processes)
-            results = chain.from_iterable(computed)
-            yield from progress.track(results, total=len(chosen), description=label)
+        computed = map_in_processes(partial(_compute_block, self, compute), blocks, num_processes)
+        yield from track(chain.from_iterable(computed), label, len(chosen), "reports")
 
 
 def _compute_block(history: ReportHistory, compute: Callable[[Replayed], Result], rows: Sequence[int]) -> list[Result]:
