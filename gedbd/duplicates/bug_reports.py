@@ -14,7 +14,6 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
-from torch_geometric.data import Data
 
 from gedbd.configuration.command_words import quoted_text
 from gedbd.configuration.encoder_options import encoder_word
@@ -33,6 +32,8 @@ from gedbd.sampling.batches import NO_LABEL, NO_PAIRS, Batches, BatchIndices, Sa
 from gedbd.text.tokens import TokenTable, split_by_tokens, token_budget
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from gedbd.encoders.node2vec import TagEncoder
 
 STRONGEST_EDGES = 10  # of each report, in ``BugReports.graph`` of a dense graph
@@ -249,7 +250,7 @@ class BugReports(RetrievalDataModule):
         return self.title_graph.adjacency if self.title_graph else None
 
     @property
-    def graph(self) -> Data:
+    def graph(self) -> "Data":
         """The graph over all N reports as PyG's ``Data``.
 
         ``y (N,)`` groups and ``part (N,)`` splits. ``edge_index (2, E)`` source and target, and ``edge_weight (E,)``
@@ -258,6 +259,8 @@ class BugReports(RetrievalDataModule):
         ``send (N, r)`` hold all: ``receive @ send.T`` is the whole matrix (with ``graph.scope=train``, later reports
         also keep themselves). Without a graph there are no edges.
         """
+        from torch_geometric.data import Data
+
         data = Data(y=torch.from_numpy(self.corpus.group), part=torch.from_numpy(self.parts))
         data.num_nodes = len(self.corpus)
         adjacency: Any = self.adjacency

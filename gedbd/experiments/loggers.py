@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import wandb
 from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -52,6 +51,8 @@ def check_loggers(loggers: DictConfig | None) -> None:
 
 
 def _check_login(logger: DictConfig) -> None:
+    import wandb  # large, and most runs do not use it
+
     mode = logger.get("mode") or ("offline" if logger.get("offline") else wandb.setup().settings.mode)
     if mode in ("offline", "dryrun", "disabled"):
         return
@@ -135,6 +136,8 @@ def open_loggers(cfg: DictConfig, folder: Path, job_type: str) -> Iterator[list[
 @contextmanager
 def _wandb_run(options: dict[str, Any], folder: Path, labels: dict[str, Any], resumed: bool) -> Iterator[WandbLogger]:
     """Opens a new W&B run, or resumes that of the folder, which keeps its id; it ends with the block."""
+    import wandb
+
     values = labels | {"save_dir": str(folder)}
     stored = folder / WANDB_FILE
     if stored.is_file() and (resumed or not (folder / "predictions.parquet").is_file()):

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import faiss
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
-from torch_geometric.nn import GCNConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import sort_edge_index, to_undirected
+
+if TYPE_CHECKING:
+    from torch_geometric.nn import GCNConv
 
 BLOCK_ROWS = 2048  # fits into the cache of a CPU
 GPU_BLOCK_ROWS = 65_536  # few kernel launches
@@ -34,6 +34,9 @@ class SparseAdjacency(nn.Module):
     ends: Tensor
 
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
+        from torch_geometric.nn.conv.gcn_conv import gcn_norm
+        from torch_geometric.utils import sort_edge_index
+
         super().__init__()
         index, normalised = gcn_norm(edge_index, weight, num_nodes, add_self_loops=True, flow="source_to_target")
         # Edges are sorted by target: those into node i are ends[i - 1] to ends[i].
@@ -45,7 +48,7 @@ class SparseAdjacency(nn.Module):
         self.register_buffer("ends", torch.bincount(index[1], minlength=num_nodes).cumsum(0), persistent=False)
 
     def convolve(
-        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: "GCNConv", conv2: "GCNConv", dropout: float = 0.0
     ) -> Tensor:
         """The rows ``n_id`` of two convolutions: ``(U, D)``; for the arguments see ``DenseAdjacency.convolve``.
 
@@ -161,6 +164,8 @@ def connect(edges: Tensor, weight: Tensor, inside: Tensor) -> SparseAdjacency:
         weight: ``(E,)``; edges of weight 0 are dropped.
         inside: ``(N,)`` bool, the reports that send messages.
     """
+    from torch_geometric.utils import to_undirected
+
     is_inner = inside[edges[1]]
     inner, inner_weight = to_undirected(edges[:, is_inner], weight[is_inner], num_nodes=len(inside), reduce="max")
     edge_index = torch.cat([inner, edges[:, ~is_inner]], dim=1)
@@ -232,7 +237,7 @@ class DenseAdjacency(nn.Module):
         return (self.receive @ (self.send.T @ x)).addcmul(self.itself, x)
 
     def convolve(
-        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: "GCNConv", conv2: "GCNConv", dropout: float = 0.0
     ) -> Tensor:
         """The rows ``n_id`` of two convolutions: ``(U, D)``.
 
@@ -288,7 +293,7 @@ class DenseAdjacency(nn.Module):
         return top.indices, top.values
 
 
-def layer_bias(conv: GCNConv) -> Tensor:
+def layer_bias(conv: "GCNConv") -> Tensor:
     """The bias of a layer, zeros if it has none."""
     bias: Tensor | None = conv.bias
     return conv.lin.weight.new_zeros(conv.out_channels) if bias is None else bias

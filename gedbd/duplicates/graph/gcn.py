@@ -1,11 +1,13 @@
 """The graph branch, two graph convolutions over all reports, and the fusion of its vectors with those of texts."""
 
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch_geometric.nn import GCNConv
+
+if TYPE_CHECKING:
+    from torch_geometric.nn import GCNConv
 
 FEATURES = ("text", "learnable", "written", "written_detached")
 
@@ -14,7 +16,7 @@ class Adjacency(Protocol):
     """A graph with normalised weights, sparse or dense."""
 
     def convolve(
-        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: GCNConv, conv2: GCNConv, dropout: float = 0.0
+        self, x: Tensor, n_id: Tensor, z: Tensor, conv1: "GCNConv", conv2: "GCNConv", dropout: float = 0.0
     ) -> Tensor:
         """The rows ``n_id`` of two graph convolutions of all rows ``x``, in which ``z`` replaces the rows ``n_id``."""
         ...
@@ -44,6 +46,8 @@ class GraphBranch(nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
     ) -> None:
+        from torch_geometric.nn import GCNConv  # large, and a model without a graph does not need it
+
         super().__init__()
         self.adjacency = adjacency
         self.dropout = dropout
