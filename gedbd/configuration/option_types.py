@@ -180,7 +180,7 @@ def check_types(cfg: DictConfig, defaults: DictConfig) -> None:
     for key, written, default in _changed(plain_options(cfg), plain_options(defaults)):
         value = _resolve(cfg, key, written)
         problem = _problem(key, value, _resolve(defaults, key, default))
-        if problem and not _is_computed(written):
+        if problem and not (isinstance(written, str) and COMPUTED.search(written)):
             raise ValueError(f"{key}={written_value(value)} must be {problem}")
 
 
@@ -236,10 +236,6 @@ def _known(cfg: DictConfig, key: str) -> Any:
         return OmegaConf.select(cfg, key, throw_on_missing=False)
     except InterpolationResolutionError:
         return None
-
-
-def _is_computed(written: Any) -> bool:
-    return isinstance(written, str) and COMPUTED.search(written) is not None
 
 
 def _is_number(value: Any, whole: bool) -> bool:

@@ -109,11 +109,7 @@ class FieldTemplate:
         return Texts(["".join(parts).strip() for parts in zip(*columns, strict=True)], warnings)
 
     def _cut(
-        self,
-        marked: dict[str, list[str]],
-        tokens: Mapping[str, int | None],
-        tokenizer: "AnyTokenizer",
-        max_tokens: int,
+        self, marked: dict[str, list[str]], tokens: Mapping[str, int | None], tokenizer: "AnyTokenizer", max_tokens: int
     ) -> dict[str, list[str]]:
         """The parts, each cut to its tokens; the one without a budget comes last and gets the rest."""
         if not tokenizer.is_fast:

@@ -57,10 +57,6 @@ class QuestionsDataModule(RetrievalDataModule):
         queries: What is ranked in each part, by protocol.
         evaluated: Parts that a test scores.
         tag_vectors: The fitted encoder of the questions' tags, if they are read; its network is drawn in the result.
-
-    Attributes:
-        frozen: ``(N, 2H)`` unit rows: the text vectors before training.
-        warnings: Warnings for the user.
     """
 
     def __init__(
@@ -80,7 +76,7 @@ class QuestionsDataModule(RetrievalDataModule):
         self.hold(pairs, group, parts, queries)
         self.questions = questions
         self.features = torch.from_numpy(questions.features)
-        self.frozen = questions.frozen
+        self.frozen = questions.frozen  # ``(N, 2H)`` unit rows: the text vectors before training
         self.negatives = negatives
         self.batch_size = batch_size
         self.seed = seed
@@ -89,7 +85,7 @@ class QuestionsDataModule(RetrievalDataModule):
         # Groups of the training pairs alone: those of the corpus would reveal duplicates of the other splits.
         self.train_group = linked_groups(train, len(group))
         self.train_pairs = train.loc[train["label"] == 1, ["query", "document"]].to_numpy(dtype=np.int64)
-        self.warnings = questions.warnings
+        self.warnings = questions.warnings  # warnings for the user
         self._bucket_negatives: np.ndarray | None = None
         if negatives.kind == "buckets":
             self._bucket_negatives = self._find_bucket_negatives()
@@ -97,7 +93,7 @@ class QuestionsDataModule(RetrievalDataModule):
     def train_dataloader(self) -> DataLoader[QuestionBatch]:
         """Batches of the training pairs."""
         keys = TripletBatchSampler(self.train_pairs, self._draw, self.batch_size, self.seed, *process_of(self))
-        return batch_loader(self, self._dataset(), keys)
+        return batch_loader(self, QuestionDataset(self.features, self.train_group), keys)
 
     def needed(self, *parts: str) -> np.ndarray:
         """Rows that the evaluation of some splits reads: questions of their pairs, their queries and candidates."""
@@ -136,10 +132,8 @@ class QuestionsDataModule(RetrievalDataModule):
     def load_rows(self, *parts: str) -> DataLoader[QuestionBatch]:
         """All questions that the evaluation of some splits needs, as one batch."""
         rows = self.shares(self.needed(*parts))[:, process_of(self)[0]]
-        return batch_loader(self, self._dataset(), [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
-
-    def _dataset(self) -> "QuestionDataset":
-        return QuestionDataset(self.features, self.train_group)
+        dataset = QuestionDataset(self.features, self.train_group)
+        return batch_loader(self, dataset, [BatchIndices(rows, NO_PAIRS, NO_LABEL)])
 
 
 class QuestionDataset(Dataset[QuestionBatch]):

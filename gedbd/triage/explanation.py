@@ -87,16 +87,13 @@ class _WeightedSentences:
         text: The words of each sentence.
         weights: Weights of words.
         compared: The words to compare.
-
-    Attributes:
-        words: The compared words in the report.
-        sentences_of: Numbers of the sentences with each of these words, without headings and list marks.
     """
 
     def __init__(self, text: Mapping[str, set[str]], weights: Mapping[str, float], compared: Set[str]) -> None:
         self.text = list(text)
         self.weights = weights
-        self.words: set[str] = set()
+        self.words: set[str] = set()  # the compared words in the report
+        # numbers of the sentences with each of these words, without headings and list marks
         self.sentences_of: dict[str, list[int]] = {}
         self._all_words = list(text.values())
         self._sums: dict[int, float] = {}

@@ -1,7 +1,7 @@
 """An open index: searches reports, adds and deletes them, links duplicates."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,6 +52,7 @@ SIMILARITY = FEATURES.index("dense")
 NO_FILTERS = Filters()
 
 
+@dataclass(eq=False)
 class StoredIndex:
     """The reports of one tracker, ready to be searched.
 
@@ -61,14 +62,12 @@ class StoredIndex:
 
     All methods raise ``StoreUnavailable`` if the store cannot be used.
 
-    Args:
-        store: The store, closed by this object.
-        folder: The folder of the index, or of a service's feedback and deliveries.
     """
 
-    def __init__(self, store: "FolderStore | SharedStore", folder: Path) -> None:
-        self.store = store
-        self.folder = folder
+    store: "FolderStore | SharedStore"  # closed by this object
+    folder: Path  # the folder of the index, or of a service's feedback and deliveries
+
+    def __post_init__(self) -> None:
         self._limits: threadpool_limits | None = None
 
     def __len__(self) -> int:

@@ -19,12 +19,7 @@ from gedbd.io.files import IN_PACKAGE, locate
 MAX_KEYS = 12  # shown of a record that is not recognised
 
 
-def read_auto(
-    name: str | None,
-    path: str,
-    columns: Mapping[str, str | None] | None = None,
-    **further: Any,
-) -> Corpus:
+def read_auto(name: str | None, path: str, columns: Mapping[str, str | None] | None = None, **further: Any) -> Corpus:
     """Reads a file or folder in any format that gedbd knows; the first warning names the detected format.
 
     Args:

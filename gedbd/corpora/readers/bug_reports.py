@@ -150,9 +150,8 @@ def early_warnings(reports: pd.DataFrame) -> list[str]:
         return []
     # A date without a time is midnight, which comes before the moment of creation on the same day.
     early = reports.index[reports[RESOLVED_AT] < reports["created_at"].dt.floor("D")]
-    if not len(early):
-        return []
-    return [f"reports resolved before they were created: {len(early):,}, kept (first: row {early.min()})"]
+    warning = f"reports resolved before they were created: {len(early):,}, kept (first: row {early.min()})"
+    return [warning] if len(early) else []
 
 
 def text_warnings(reports: pd.DataFrame, columns: Mapping[str, str | None]) -> list[str]:

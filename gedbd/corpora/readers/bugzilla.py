@@ -34,14 +34,7 @@ FURTHER_KEYS = "description dupe_of history last_change_time"
 DATES = DateKeys("creation_time", "last_change_time", "cf_last_resolved", "when")
 NAMED = ("product", "component", "version", "os", "priority", "status", "resolution", "labels")
 # Older versions use other names than the REST interface.
-HISTORY = {
-    key: field
-    for field, key in COLUMNS.items()
-    if field not in {"id", "description", "created_at", "url", "resolved_at"}
-} | {
-    "short_desc": "title",
-    "bug_status": "status",
-}
+HISTORY = {COLUMNS[field]: field for field in ("title", *NAMED)} | {"short_desc": "title", "bug_status": "status"}
 # It is unknown whether an address belongs to this tracker: responses do not hold the tracker's own address.
 # An address, "bug 12", "bug no. 12" or "#12", but not "comment #12".
 REFERENCES = References(

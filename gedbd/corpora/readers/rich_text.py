@@ -66,16 +66,11 @@ def tidy(text: str) -> str:
 
 
 class _TextReader:
-    """Collects the text of parsed HTML, a target of ``lxml.etree.HTMLParser``.
-
-    Attributes:
-        parts: The pieces of text.
-        open: The number of open elements.
-    """
+    """Collects the text of parsed HTML, a target of ``lxml.etree.HTMLParser``."""
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.open = 0
+        self.parts: list[str] = []  # the pieces of text
+        self.open = 0  # the number of open elements
         self._hidden = 0
         self._preformatted = 0
         self._quoted = 0

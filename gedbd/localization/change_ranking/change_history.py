@@ -23,20 +23,13 @@ class ChangeQuery(NamedTuple):
 
 
 class ChangeHistory:
-    """The commits of a repository in chronological order.
-
-    Attributes:
-        ids: Ids of the commits.
-        created_at: ``(N,)`` dates of the commits.
-        vocabulary: Numbers of the words of messages and diffs.
-        table: Counts and edits of commits and their files.
-    """
+    """The commits of a repository in chronological order."""
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.created_at = np.empty(0, dtype="datetime64[s]")
-        self.vocabulary = Vocabulary()
-        self.table = empty_table()
+        self.ids: list[str] = []  # ids of the commits
+        self.created_at = np.empty(0, dtype="datetime64[s]")  # ``(N,)`` dates of the commits
+        self.vocabulary = Vocabulary()  # numbers of the words of messages and diffs
+        self.table = empty_table()  # counts and edits of commits and their files
 
     def __len__(self) -> int:
         return len(self.ids)

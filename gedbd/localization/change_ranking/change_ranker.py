@@ -42,10 +42,6 @@ class ChangeRanker:
     The second scores commits by the words that they share with the report, and by the lines of probable files that come
     from them: the commit that wrote the lines that a fix changes introduced the bug. Raises ValueError if the
     ranker of files reads an unknown feature.
-
-    Attributes:
-        names: Features of the ranker of commits.
-        extra: The names that are scores of further scorers.
     """
 
     def __init__(self, files: FeatureRanker, commits: FeatureRanker) -> None:
@@ -54,8 +50,9 @@ class ChangeRanker:
             raise ValueError(f"the features {sorted(unknown)} of files are unknown")
         self.files = files
         self.commits = commits
-        self.names = commits.names
+        self.names = commits.names  # features of the ranker of commits
         base_names = dict.fromkeys(_base_name(name, self.names) for name in self.names)
+        # the names that are scores of further scorers
         self.extra = tuple(name for name in base_names if name not in feature_names(content_free=True))
 
     def scores(self, history: ChangeHistory, query: ChangeQuery, fixes: KnownFixes | None = None) -> np.ndarray:

@@ -309,9 +309,7 @@ class ChangeRankerScorer(Scorer):
 
 def _padded(scores: np.ndarray, length: int) -> np.ndarray:
     """Pads the scores of the first documents with a lower score for all others."""
-    padded = np.full(length, scores.min(initial=0) - 1)
-    padded[: len(scores)] = scores
-    return padded
+    return np.pad(scores, (0, length - len(scores)), constant_values=scores.min(initial=0) - 1)
 
 
 def scores_of(scorers: Mapping[str, Scorer], row: int) -> dict[str, np.ndarray]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -60,9 +60,7 @@ def save_encoder(
     (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n")
 
 
-def load_code_encoder(
-    folder: str | Path,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, InputLimits, InputParts]:
+def load_code_encoder(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, InputLimits, InputParts]:
     """Reads what ``save_encoder`` wrote.
 
     Raises ValueError if it is not such a folder, is damaged, or its inputs are longer than its model reads.
@@ -127,6 +125,7 @@ def attention_mask(batch: CodeBatch) -> Tensor:
     return mask[:, None]
 
 
+@dataclass(eq=False)
 class UntrainedEncoder:
     """A BERT with random weights, for tasks that train an encoder from the beginning.
 
@@ -137,45 +136,44 @@ class UntrainedEncoder:
     to encode with.
     """
 
-    def __init__(
-        self,
-        name: str,
-        layers: int,
-        hidden: int,
-        heads: int,
-        intermediate: int,
-        vocab_size: int,
-        max_tokens: int,
-        dropout: float,
-        attention_dropout: float,
-        seed: int,
-        fine_tuning: Mapping[str, float] | None = None,
-        backend: Backend | None = None,
-        cache_dir: str | Path | None = None,
-    ) -> None:
-        if backend is not None or cache_dir is not None:
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    vocab_size: int
+    max_tokens: int
+    dropout: float
+    attention_dropout: float
+    seed: int
+    fine_tuning: Mapping[str, float] | None = None
+    backend: Backend | None = None
+    cache_dir: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend is not None or self.cache_dir is not None:
             raise ValueError(
-                f"encoder={name} has neither weights nor a tokenizer before it is pre-trained: choose another encoder,"
-                " or encoder=codebert with encoder.model=<folder encoder/ of a pre-training>"
+                f"encoder={self.name} has neither weights nor a tokenizer before it is pre-trained: choose another"
+                " encoder, or encoder=codebert with encoder.model=<folder encoder/ of a pre-training>"
             )
-        if hidden % heads:
-            raise ValueError(f"encoder.heads={heads} must divide encoder.hidden={hidden}")
-        self.vocab_size = vocab_size
-        self.seed = seed
-        self.sizes = {
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "intermediate_size": intermediate,
-            "max_position_embeddings": max_tokens,
-            "hidden_dropout_prob": dropout,
-            "attention_probs_dropout_prob": attention_dropout,
-        }
+        if self.hidden % self.heads:
+            raise ValueError(f"encoder.heads={self.heads} must divide encoder.hidden={self.hidden}")
 
     def fit(self, texts: Iterable[str]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """Trains the tokenizer on texts, and builds a model for it."""
         tokenizer = byte_pair_tokenizer(texts, self.vocab_size)
-        return random_bert(self.seed, vocab_size=len(tokenizer), **self.sizes), tokenizer
+        model = random_bert(
+            self.seed,
+            vocab_size=len(tokenizer),
+            hidden_size=self.hidden,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            intermediate_size=self.intermediate,
+            max_position_embeddings=self.max_tokens,
+            hidden_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=self.attention_dropout,
+        )
+        return model, tokenizer
 
 
 def byte_pair_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerBase:

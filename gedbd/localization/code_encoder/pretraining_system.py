@@ -74,9 +74,6 @@ class PretrainingSystem(pl.LightningModule):
     The loss of an objective is the mean or the sum over all predictions of an optimizer step, of all processes and of
     all batches whose gradients are accumulated. The talk sums over edges, so that an objective with more edges counts
     more. Logged losses of one objective are means; ``loss`` is what is minimised.
-
-    Attributes:
-        tested: Loss, accuracy and number of predictions of each objective in the last test.
     """
 
     def __init__(
@@ -99,6 +96,7 @@ class PretrainingSystem(pl.LightningModule):
         # Without the objective its weights would have no gradient.
         self.token_head = TokenHead(embeddings.shape[1], embeddings.shape[0]) if MLM in weights else None
         self.weights = dict(weights)
+        # loss, accuracy and number of predictions of each objective in the last test
         self.tested: dict[str, dict[str, float]] = {}
         self._trained: list[Tensor] = []  # of each batch, see _numbers
         self._evaluated: list[Tensor] = []

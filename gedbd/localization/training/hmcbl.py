@@ -57,9 +57,6 @@ class HmcblSystem(pl.LightningModule):
     initialised from PyTorch's generator.
 
     The seed is that of dropout; with ``bf16``, ``encode`` computes in bfloat16.
-
-    Attributes:
-        tested: ``mrr`` and ``loss`` of the validation reports in Lightning's last test.
     """
 
     def __init__(
@@ -81,7 +78,7 @@ class HmcblSystem(pl.LightningModule):
         self.network.train()  # pretrained encoders are in evaluation mode, and Lightning does not change modes
         self.settings = settings
         self.bf16 = bf16
-        self.tested: dict[str, float] = {}
+        self.tested: dict[str, float] = {}  # ``mrr`` and ``loss`` of the validation reports in Lightning's last test
         self._batches: list[Tensor] = []  # losses of the levels and number of pairs of each batch
 
     @property

@@ -33,11 +33,6 @@ class Dump:
         path: A folder with the files or archives, or an archive. If a folder has Posts.xml, archives beside it
             are ignored.
 
-    Attributes:
-        path: The folder or archive.
-        site: The host, such as ``askubuntu.com``, if the name of the archive or folder is one; else empty.
-        limit: Limits the unpacked bytes of all files together.
-
     Raises:
         ValueError: There is no such folder or archive.
     """
@@ -47,13 +42,14 @@ class Dump:
             raise ValueError(f"{path}: no such folder or archive; set dataset.path= to an existing one")
         if path.is_file() and path.suffix.lower() != SUFFIX:
             raise ValueError(f"{path}: give the folder with Posts.xml and PostLinks.xml, or a {SUFFIX} archive")
-        self.path = path
-        self.limit = UnpackLimit()
+        self.path = path  # the folder or archive
+        self.limit = UnpackLimit()  # limits the unpacked bytes of all files together
         self._folder = path if path.is_dir() else path.parent
         self._archives = [] if self._plain("Posts") else _archives(path)
         for archive in self._archives:
             self.limit.open(archive)
         host = (_site_of(self._archives[0]) if self._archives else path.resolve().name).lower()
+        # the host, such as ``askubuntu.com``, if the name of the archive or folder is one; else empty
         self.site = host if SITE.fullmatch(host) else ""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 

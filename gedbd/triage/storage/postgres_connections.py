@@ -40,9 +40,6 @@ class ServerConnections:
     Args:
         url: The address, ``postgresql://user@host:port/database``, with the parameters of libpq.
 
-    Attributes:
-        public_url: The address without the password.
-
     Raises:
         ValueError: If the address is invalid, or psycopg is not installed.
     """
@@ -64,6 +61,7 @@ class ServerConnections:
         self._password = parameters.get("password", "")
         user = f"{parameters['user']}@" if parameters.get("user") else ""
         port = f":{parameters['port']}" if parameters.get("port") else ""
+        # the address without the password
         self.public_url = f"postgresql://{user}{parameters.get('host', '')}{port}/{parameters.get('dbname', '')}"
         self._idle: deque[Connection[Any]] = deque()
         self._thread = threading.local()

@@ -49,16 +49,11 @@ log = logging.getLogger("gedbd")
 
 
 class ServerSearch:
-    """The queries of one search to the server, in a read-only transaction.
-
-    Attributes:
-        query: Returns the rows of a statement.
-        totals: Statistics of all reports.
-    """
+    """The queries of one search to the server, in a read-only transaction."""
 
     def __init__(self, store: PostgresStore, filters: Filters) -> None:
-        self.query = store.server.query
-        self.totals = store.totals()
+        self.query = store.server.query  # returns the rows of a statement
+        self.totals = store.totals()  # statistics of all reports
         self._has_nearest = store.has_nearest()
         self._frequency: dict[int, int] = {}
         parts: list[tuple[str, Any]] = []

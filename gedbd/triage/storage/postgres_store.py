@@ -209,10 +209,6 @@ class PostgresStore(ReportStore):
         create: Whether to accept a database without an index.
         timeout_s: How long to wait for a lock of another process, in seconds.
 
-    Attributes:
-        path: The address without the password.
-        server: The connections.
-
     Raises:
         ValueError: If the address is invalid, the server cannot be used, or there is no index.
     """
@@ -220,8 +216,8 @@ class PostgresStore(ReportStore):
     key_column = "key"
 
     def __init__(self, url: str, create: bool = True, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        self.server = ServerConnections(url)
-        self.path = self.server.public_url
+        self.server = ServerConnections(url)  # the connections
+        self.path = self.server.public_url  # the address without the password
         self._timeout = TIMEOUT.format(round(1000 * timeout_s))
         self._totals: Totals | None = None
         try:
