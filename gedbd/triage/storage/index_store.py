@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Report
+from gedbd.io.console import track
 from gedbd.io.files import UNFINISHED
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, SqliteFile, StoreUnavailable, code_of
 from gedbd.retrieval.inverted_index import Vocabulary
@@ -186,6 +187,7 @@ class IndexStore(SqliteFile, ReportStore):
         )
         terms = terms_of(table, vocabulary, learn=True)
         first = vocabulary.num_stored
+        rows = zip(reports, vectors, zip(*terms.values(), strict=True), strict=True)
         self.write_all("INSERT INTO terms VALUES (?, ?)", enumerate(vocabulary.terms, start=first))
         names = (*FIELDS, "content", "vector", *TERM_COLUMNS)
         update = ", ".join(f"{name} = excluded.{name}" for name in names)
@@ -195,7 +197,7 @@ class IndexStore(SqliteFile, ReportStore):
             f" ON CONFLICT (issue_id) DO UPDATE SET {update}",
             (
                 [*report_values(report), vector.tobytes(), *map(np.ndarray.tobytes, numbers)]
-                for report, vector, numbers in zip(reports, vectors, zip(*terms.values(), strict=True), strict=True)
+                for report, vector, numbers in track(rows, "write the index", len(reports))
             ),
         )
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from gedbd.corpora.bug_report import DATES, FIELDS, Report, as_table, plain_component
 from gedbd.corpora.relevance import find_groups
+from gedbd.io.console import track
 from gedbd.io.sqlite_file import LOCK_TIMEOUT_S, MARKS, StoreUnavailable
 from gedbd.retrieval.inverted_index import Vocabulary
 from gedbd.retrieval.report_ranking.feature_store import MEAN_STEP, TERM_KINDS, UNIT, days_of, terms_of, whole_numbers
@@ -323,7 +324,7 @@ class PostgresStore(ReportStore):
 
     def write_reports(self, reports: Sequence[Report], vectors: Sequence[np.ndarray]) -> None:
         """Appends reports with their vectors, each ``(D,)``; one with a stored id replaces that report in place."""
-        for start in range(0, len(reports), WRITTEN_AT_ONCE):
+        for start in track(range(0, len(reports), WRITTEN_AT_ONCE), "write the index"):
             batch = slice(start, start + WRITTEN_AT_ONCE)
             self._write_batch(reports[batch], vectors[batch])
 
