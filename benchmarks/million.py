@@ -28,11 +28,11 @@ from gedbd.triage.storage.stored_model import model_key
 from gedbd.triage.stored_index import open_index
 from gedbd.triage.triage_model import default_model
 
-COUNT, DIM, WORDS, LENGTH, CENTRES, QUERIES, ADDED = 1_000_000, 384, 200_000, 60, 2_000, 100, 60
+COUNT, DIM, WORDS, LENGTH, QUERIES, ADDED = 1_000_000, 384, 200_000, 60, 100, 60
 
 
 def main() -> list[Row]:
-    """Texts of words that are as unevenly common as in a language, and vectors around random centres."""
+    """Texts of words that are as unevenly common as in a language, and vectors as near to each other as real ones."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for part in (_build, _make_files, _search_quickly, _search):
@@ -134,10 +134,16 @@ def _others(values: list[float], more: str) -> str:
 
 
 def made_up_vectors(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Vectors around random centres, ``(N, D)``."""
-    centres = 0.7 * rng.standard_normal((CENTRES, DIM), dtype=np.float32)
-    vectors = centres[rng.integers(0, CENTRES, count)]
-    vectors += rng.standard_normal((count, DIM), dtype=np.float32)
+    """Vectors with neighbours as near as those of real reports, ``(N, D)``.
+
+    The variances along random axes fall by a power law, and the mean has a length of .4, as for MiniLM's vectors of
+    Xamarin's reports. The cosine with the 1,001st nearest of 36,387 is then .38 (real ones: .37).
+    """
+    rotation, _ = np.linalg.qr(rng.standard_normal((DIM, DIM)))
+    deviations = np.arange(1, DIM + 1) ** -0.4
+    axes = rotation * (deviations / np.linalg.norm(deviations))[:, None]
+    vectors = rng.standard_normal((count, DIM), dtype=np.float32) @ axes.astype(np.float32)
+    vectors += (0.5 * rotation[0]).astype(np.float32)
     return unit_rows(vectors)
 
 

@@ -50,9 +50,11 @@ def products(reports: pd.DataFrame) -> pd.Series:
 def product_names(reports: pd.DataFrame) -> list[str]:
     """The product of each report as a list, see ``products``."""
     names = []
+    before_slash = {component: AROUND_SLASH.match(component) for component in dict.fromkeys(reports["component"])}
     for product, component, id_ in zip(reports["product"], reports["component"], reports["id"], strict=True):
-        match = AROUND_SLASH.match(component) or PROJECT.match(id_)
-        names.append(product.strip() or (match[1].strip() if match else ""))
+        name = product.strip()
+        match = None if name else before_slash[component] or PROJECT.match(id_)
+        names.append(match[1].strip() if match else name)
     return names
 
 

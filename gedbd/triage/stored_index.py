@@ -336,7 +336,7 @@ def find_matches(state: "IndexState", report: Report, top_k: int, filters: Filte
     query = index.encoder.encode(table, np.empty((1, 0), dtype=np.float32), learn=False)
     if not report.created_at:  # later than all stored dates, also those of resolutions
         query = replace(query, columns=query.columns | {"day": np.nextafter([index.store.latest_day], np.inf)})
-    scores = QueryScores(index.store, query, index.groups, vector=vector.result)
+    scores = QueryScores(index.store, query, index.groups, index.cosines, vector.result)
     candidates = find_candidates(scores, _allowed(index, report, filters))
     (features,) = candidate_features([candidates])
     best = state.model.matching.best(features, top_k)

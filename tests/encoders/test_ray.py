@@ -59,6 +59,30 @@ def test_workers_give_the_vectors_of_torch_in_the_order_of_the_texts(tiny, tmp_p
 
 
 @pytest.mark.slow
+def test_a_killed_worker_changes_no_vector(tiny, cluster):
+    psutil = pytest.importorskip("psutil")
+    encoder, tokenizer = tiny
+    table = tokenize(TEXTS, tokenizer, 24)
+    prepared = Ray(cluster, workers=2, cpus=1, gpus=0).prepare(encoder)
+    prepared.tokens_a_batch = 60  # many batches
+    expected = encode_texts(table, prepared)
+    killed = []
+
+    def encode(batches, encode=prepared.encode):
+        for vectors in encode(batches):
+            if not killed:
+                children = psutil.Process().children(recursive=True)
+                killed.extend(one for one in children if "ray::MapWorker" in one.name() + " ".join(one.cmdline()))
+                killed[0].kill()
+            yield vectors
+
+    prepared.encode = encode
+    found = encode_texts(table, prepared)
+    assert killed
+    assert (found == expected).all()
+
+
+@pytest.mark.slow
 @pytest.mark.no_cover
 def test_the_command_of_the_manual_starts_workers_where_there_is_no_cluster(tmp_path):
     pytest.importorskip("ray")

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from killed_process import numbers_for
 from small_tracker import MATCHING, model, read_rows
 
 from gedbd.triage.index_building import synchronise
@@ -97,6 +98,11 @@ def fill_store(url, corpus, reader, key="first"):
     """Brings the index on a server to the state of a corpus."""
     with closing(PostgresStore(url)) as store:
         return tuple(synchronise(store, corpus, model(key), lambda rows: read_rows(reader, rows)))
+
+
+def open_served(url, folder, **_) -> StoredIndex:
+    """The index that ``gedbd serve`` opens in a test of two services."""
+    return open_store(url, numbers_for, Path(folder))
 
 
 def open_store(url, reader, folder=Path(".")) -> StoredIndex:

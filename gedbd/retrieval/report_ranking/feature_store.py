@@ -43,13 +43,14 @@ class CategoryEncoder:
 
     def __call__(self, values: Iterable[str], learn: bool) -> np.ndarray:
         """``(B,)`` int32 codes: ``EMPTY`` for no value, ``UNKNOWN`` for a new one unless it is learned."""
-        names = [value.strip().lower() for value in values]
+        given = list(values)
+        names = {value: value.strip().lower() for value in dict.fromkeys(given)}
         if learn:
-            for name in filter(None, names):
+            for name in filter(None, names.values()):
                 self._codes.setdefault(name, len(self._codes))
         # Two codes below 0, because an empty value and an unknown one agree with nothing, not even with each other.
-        codes = [self._codes.get(name, UNKNOWN) if name else EMPTY for name in names]
-        return np.array(codes, dtype=np.int32)
+        codes = {value: self._codes.get(name, UNKNOWN) if name else EMPTY for value, name in names.items()}
+        return np.array([codes[value] for value in given], dtype=np.int32)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from gedbd.retrieval.report_ranking.feature_store import (
     ReportFeatures,
 )
 from gedbd.retrieval.report_ranking.first_stage import KnownGroups
+from gedbd.retrieval.report_ranking.vector_table import RoughScores
 from gedbd.triage.storage.index_store import FeatureRow, IndexStore, check_features
 from gedbd.triage.storage.report_store import TERM_COLUMNS, usable_days
 
@@ -48,6 +49,7 @@ class InMemoryIndex:
     change: int = 0  # the number of the last change of the file that the index includes
     undated: list[str] = field(default_factory=list)  # ids of reports whose date cannot be used, see ``usable_days``
     unclear: list[str] = field(default_factory=list)  # ids of reports whose date of resolution cannot be used
+    cosines: RoughScores | None = None  # of all reports with the query that the index was read for
     num_changed: int = 0  # how many reports were added, replaced or deleted since all were read
 
     def __post_init__(self) -> None:

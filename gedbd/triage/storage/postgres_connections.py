@@ -84,8 +84,8 @@ class ServerConnections:
         with self.connection() as connection, connection.transaction():
             self._thread.connection = connection
             try:
-                for statement in first:
-                    connection.execute(statement)
+                if first:
+                    connection.execute(";".join(first))  # in one round trip
                 yield
             finally:
                 self._thread.connection = None

@@ -1,7 +1,8 @@
 """The few thousand reports on a server that a search compares, as an ``InMemoryIndex`` with statistics of all reports.
 
 The server finds the nearest vectors, the latest reports of the component, and the reports that share rare words. The
-process that searches reads vectors, words and fields of these and of their groups, and ranks them in memory.
+process that searches reads fields and cosines of these and of their groups, drops the groups that cannot be among the
+candidates, reads vectors and words of the others, and ranks them in memory.
 """
 
 import logging
@@ -9,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,34 +17,43 @@ import pandas as pd
 
 from gedbd.corpora.bug_report import Filters, Report, as_table, plain_component
 from gedbd.io.sqlite_file import StoreUnavailable
-from gedbd.retrieval.growing_arrays import GrowingArray, TermLists
+from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import idf_of, length_norm
 from gedbd.retrieval.report_ranking.feature_store import FIELDS, TERM_KINDS, FeatureEncoder, FeatureStore, days_of
 from gedbd.retrieval.report_ranking.first_stage import DEPTHS, WORDS, KnownGroups
 from gedbd.retrieval.report_ranking.term_index import TermIndex, TermQuery
-from gedbd.retrieval.report_ranking.vector_table import RoughScores, VectorTable
+from gedbd.retrieval.report_ranking.vector_table import ROUNDING as COSINE_ROUNDING
+from gedbd.retrieval.report_ranking.vector_table import RoughScores
 from gedbd.triage.storage.in_memory import InMemoryIndex
 from gedbd.triage.storage.postgres_store import (
     BLOCK,
     COMPONENTS,
     LIST,
+    LISTS,
     POSTING,
     HashedVocabulary,
     PostgresStore,
+    Totals,
     of_kind,
     read_vectors,
 )
-from gedbd.triage.storage.report_store import TERM_COLUMNS
 from gedbd.triage.storage.stored_model import LoadedModel, LoadModel, template_of
 
 # Postings of a kind that a search reads, those of the rarest terms first: where a query has more, the reports that it
 # finds by words are nearly those with the highest scores, and the time does not grow with the index.
 MAX_POSTINGS = 300_000
-SPARE = 2  # times as many reports get exact scores if some postings are not read
+SPARE = 2  # times as many reports get exact scores if an index of vectors is asked, or some postings are not read
 ROUNDING = 2e-4  # bound on the relative change of a score by rounding to single precision
 MAX_FILTERED = 10_000  # reports with the highest scores of which the server keeps those that pass the filters
-FEATURES = ", ".join(("key", "grp", "issue_id", *FIELDS, "day", "resolved", "lengths", *TERM_COLUMNS, "vector"))
-FIRST_TERMS = 3 + len(FIELDS) + 3  # position of the first of ``TERM_COLUMNS`` in a row
+STATISTICS = """
+SELECT count, next_key, lengths, mean_vector, to_regclass('nearest') IS NOT NULL,
+    (SELECT max(day) FROM reports), (SELECT max(resolved) FROM reports)
+FROM totals"""
+FOUND = f"""
+SELECT key, day, resolved, grp, -(vector <#> %s::vector), issue_id, {", ".join(FIELDS)}
+FROM reports JOIN vectors USING (key) WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s::int[])) ORDER BY key"""
+COMPARED = f"""
+SELECT lengths, vector, {LISTS} FROM reports JOIN vectors USING (key) WHERE key = ANY(%s::int[]) ORDER BY key"""
 log = logging.getLogger("gedbd")
 
 
@@ -53,9 +62,14 @@ class ServerSearch:
 
     def __init__(self, store: PostgresStore, filters: Filters) -> None:
         self.query = store.server.query  # returns the rows of a statement
-        self.totals = store.totals()  # statistics of all reports
-        self._has_nearest = store.has_nearest()
+        # ``days`` are the latest date of a report and of a resolution; None where there is none.
+        ((count, next_key, lengths, mean, self._has_nearest, *self.days),) = self.query(STATISTICS)
+        # Statistics of all reports, without the sum of vectors.
+        self.totals = Totals(count, next_key, lengths, mean_vector=np.frombuffer(mean, np.float32))
         self._frequency: dict[int, int] = {}
+        # Nearly exact BM25 of all reports by key, of each kind that ``likely`` was asked for; None if not all postings
+        # were read.
+        self.scores: dict[str, np.ndarray | None] = {}
         parts: list[tuple[str, Any]] = []
         for moment, sign in ((filters.created_from, ">="), (filters.created_before, "<")):
             if moment is not None:
@@ -93,12 +107,15 @@ class ServerSearch:
         counts = docs["count"].astype(np.float64)
         mean = self.totals.lengths[TERM_KINDS.index(kind)] / max(self.totals.count, 1)
         saturation = counts / (length_norm(docs["length"], max(mean, 1e-9)) + counts)
-        keys, which = np.unique(docs["key"], return_inverse=True)
-        scores = np.bincount(which, (idf_of(sizes, self.totals.count) * times)[position] * saturation, len(keys))
+        weights = (idf_of(sizes, self.totals.count) * times)[position]
+        all_scores = np.bincount(docs["key"], weights * saturation, self.totals.next_key)
+        self.scores[kind] = all_scores if len(read) == len(rarest) else None
+        keys = np.flatnonzero(all_scores)
+        scores = all_scores[keys]
         if self._values:
             best = np.argsort(-scores, kind="stable")[:MAX_FILTERED]
-            allowed = f"SELECT key FROM reports WHERE key = ANY(%s) AND {self._condition}"
-            is_allowed = np.isin(keys, self._keys(allowed, keys[best].tolist(), *self._values))
+            allowed = f"SELECT key FROM reports WHERE key = ANY(%s::int[]) AND {self._condition}"
+            is_allowed = np.isin(keys, self._keys(allowed, as_array(keys[best]), *self._values))
             keys = keys[is_allowed]
             scores = scores[is_allowed]
         wanted = _depth(kind) * (1 if len(read) == len(rarest) else SPARE)
@@ -117,10 +134,15 @@ class ServerSearch:
 
     def nearest(self, vector: np.ndarray) -> np.ndarray:
         """The keys of the reports with the most similar vectors."""
-        kind = f"halfvec({len(vector)})" if self._has_nearest else "vector"
         source = f"vectors JOIN reports USING (key) WHERE {self._condition}" if self._values else "vectors"
-        nearest = f"SELECT key FROM {source} ORDER BY vector::{kind} <#> %s::{kind} LIMIT {_depth('dense')}"
-        return self._keys(nearest, *self._values, f"[{','.join(map(str, vector.tolist()))}]")
+        depth, written = _depth("dense"), str(vector.tolist())
+        order = f"ORDER BY vector <#> %s::vector LIMIT {depth}"
+        if not self._has_nearest:
+            return self._keys(f"SELECT key FROM {source} {order}", *self._values, written)
+        # The index finds more of the nearest vectors if it is asked for more.
+        half = f"halfvec({len(vector)})"
+        likely = f"SELECT key, vector FROM {source} ORDER BY vector::{half} <#> %s::{half} LIMIT {SPARE * depth}"
+        return self._keys(f"SELECT key FROM ({likely}) AS likely {order}", *self._values, written, written)
 
     def _keys(self, statement: str, *values: Any) -> np.ndarray:
         return np.array([key for (key,) in self.query(statement, *values)], dtype=np.int64)
@@ -131,69 +153,98 @@ def _depth(name: str) -> int:
     return DEPTHS[name] + 1
 
 
-class FoundTerms(TermIndex):
-    """The terms of one of ``TERM_KINDS`` in the found reports, with statistics of all reports."""
+def as_array(keys: np.ndarray) -> str:
+    """Keys as PostgreSQL reads an array; psycopg takes longer to convert a list of numbers."""
+    return f"{{{','.join(map(str, keys.tolist()))}}}"
 
-    def __init__(self, search: ServerSearch, kind: str, rows: Sequence[tuple[Any, ...]]) -> None:
+
+class FoundTerms(TermIndex):
+    """The terms of one of ``TERM_KINDS`` in the found reports, ``keys (R,)``, with statistics of all reports."""
+
+    def __init__(self, search: ServerSearch, kind: str, keys: np.ndarray, rows: "FoundRows") -> None:
         super().__init__()
         self._search = search
         self._kind = kind
-        number = TERM_KINDS.index(kind)
-        written = [row[FIRST_TERMS + number] for row in rows]
-        joined = np.frombuffer(b"".join(written), dtype=LIST)
-        starts = np.cumsum([0, *(len(terms) // LIST.itemsize for terms in written)])
-        self.lists = TermLists(starts, np.ascontiguousarray(joined["term"]), joined["count"].astype(np.float32))
-        lengths = np.array([row[FIRST_TERMS - 1][number] for row in rows], dtype=np.float32)
+        self._keys = keys
+        self.rows = rows
+        self.lists = TermLists(np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
         num_texts = search.totals.count
-        num_terms = float(search.totals.lengths[number])
+        num_terms = float(search.totals.lengths[TERM_KINDS.index(kind)])
+        lengths = np.zeros(len(keys), dtype=np.float32)
         self._state = self._state._replace(lengths=lengths, num_texts=num_texts, num_terms=num_terms)
+
+    def append(self, written: Sequence[bytes], lengths: Sequence[int]) -> None:
+        """Adds the terms of reports, as they are stored, at the next places."""
+        lists = np.frombuffer(b"".join(written), dtype=LIST)
+        ends = len(self.lists.terms) + np.cumsum([len(terms) // LIST.itemsize for terms in written])
+        first = len(self.lists.ends)
+        # In place: queries that exist already see the new lengths too.
+        self._state.lengths[first : first + len(lengths)] = lengths
+        self.lists.terms.extend(np.ascontiguousarray(lists["term"]))
+        self.lists.counts.extend(lists["count"].astype(np.float32))
+        self.lists.ends.extend(ends)
 
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """Number of all reports with each of the distinct terms, ``(T,) -> (T,)``."""
         return self._search.frequency(of_kind(terms, self._kind))
 
-    def query(self, terms: np.ndarray, before: int | None = None) -> "FoundTermQuery":
+    def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
         """A query with ``terms``, ``(L,)``, for the first ``before`` texts; None for all."""
-        return FoundTermQuery(self, self._state, None, terms, self.frequency)
+        query = TermQuery(self, self._state, None, terms, self.frequency)
+        scores = self._search.scores.get(self._kind)
+        if scores is not None:
+            query.rough = RoughScores(scores[self._keys].astype(np.float32), 1 - ROUNDING, 1 + ROUNDING)
+        elif self._kind in WORDS:
+            query.rough = RoughScores(query.scores(np.arange(len(self._keys))))
+        return query
 
 
-class FoundTermQuery(TermQuery):
-    """BM25 of the found reports, which are few enough to compute all exact scores at once."""
+class FoundRows(RowMap):
+    """Places of found reports whose vectors and terms were read; ``read`` reads those of others, at the next places."""
 
-    @cached_property
-    def rough(self) -> RoughScores:
-        """The exact scores of all found texts."""
-        return RoughScores(self.scores(np.arange(len(self._state.lengths))))
+    def __init__(self, num_rows: int, read: Callable[[np.ndarray], None]) -> None:
+        super().__init__()
+        self._read = read
+        self._place_of = np.full(num_rows, -1)
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """The places of some reports, after reading those that are missing."""
+        missing = np.unique(rows[self._place_of[rows] < 0])
+        if len(missing):
+            self._read(missing)
+            self._place_of[missing] = self._place_of.max() + 1 + np.arange(len(missing))
+        return np.asarray(self._place_of[rows])
 
 
 class FoundReports(FeatureStore):
     """The features of the reports that were found, in the order of keys, with the statistics of all reports.
 
-    ``component`` is that of the query; ``codes`` are those of each of ``FIELDS``, ``(R,)``.
+    ``component`` is that of the query, ``table (R, 3)`` has key, date and date of resolution of each report, and
+    ``codes`` are those of each of ``FIELDS``, ``(R,)``.
     """
 
-    def __init__(
-        self,
-        search: ServerSearch,
-        component: str,
-        rows: Sequence[tuple[Any, ...]],
-        codes: dict[str, np.ndarray],
-    ) -> None:
-        super().__init__(len(search.totals.vector_sum))
+    def __init__(self, search: ServerSearch, component: str, table: np.ndarray, codes: dict[str, np.ndarray]) -> None:
+        super().__init__(len(search.totals.mean_vector))
         self._search = search
         self._component = component
-        self._keys = np.array([row[0] for row in rows], dtype=np.int64)
-        if rows:
-            self.vectors = VectorTable(read_vectors([row[-1] for row in rows]))
-        self.terms = {kind: FoundTerms(search, kind, rows) for kind in TERM_KINDS}
-        days = {"day": FIRST_TERMS - 3, "resolved": FIRST_TERMS - 2}
-        columns = {name: np.array([row[column] for row in rows], dtype=np.float64) for name, column in days.items()}
-        self._columns |= {name: GrowingArray(values) for name, values in (codes | columns).items()}
-        ((latest, resolved),) = search.query(
-            "SELECT greatest((SELECT max(day) FROM reports), max(resolved)), max(resolved) FROM reports"
-        )
-        self._latest_day = np.nan if latest is None else latest
-        self._first_resolved = len(rows) if resolved is None else 0  # only whether there is any matters
+        keys, day, resolved = table.T
+        self._keys = keys.astype(np.int64)
+        self._rows = FoundRows(len(table), self._read)
+        self.vectors.rows = self._rows
+        self._terms = {kind: FoundTerms(search, kind, self._keys, self._rows) for kind in TERM_KINDS}
+        self.terms.update(self._terms)
+        self._columns = {name: GrowingArray(values) for name, values in codes.items()}
+        self._columns |= {"day": GrowingArray(day), "resolved": GrowingArray(resolved)}
+        self._latest_day = max((day for day in search.days if day is not None), default=np.nan)
+        self._first_resolved = len(table) if search.days[1] is None else 0  # only whether there is any matters
+
+    def _read(self, rows: np.ndarray) -> None:
+        """Reads vectors and terms of some reports, ascending."""
+        found = self._search.query(COMPARED, as_array(self._keys[rows]))
+        lengths, vectors, *lists = zip(*found, strict=True)
+        self.vectors.add(read_vectors(vectors))
+        for kind, written, of_kind_lengths in zip(TERM_KINDS, lists, zip(*lengths, strict=True), strict=True):
+            self._terms[kind].append(written, of_kind_lengths)
 
     def mean_vector(self, count: int) -> np.ndarray:
         """The mean vector of all reports, ``(D,)``, see ``FeatureStore``."""
@@ -216,7 +267,7 @@ class FoundReports(FeatureStore):
             return np.empty(0, dtype=np.int64)
         count = f"SELECT width_bucket(key, %s::int[]), count(*) FROM {table} WHERE {condition} key >= %s GROUP BY 1"
         sizes = np.zeros(len(bounds), dtype=np.int64)
-        for bucket, size in self._search.query(count, bounds.tolist(), *values, int(bounds[0])):
+        for bucket, size in self._search.query(count, as_array(bounds), *values, int(bounds[0])):
             sizes[bucket - 1] = size
         return np.asarray(np.cumsum(sizes[::-1])[::-1][position])
 
@@ -242,16 +293,13 @@ class SharedState:
         component = plain_component(report.component)
         keys = [search.likely(kind, terms[kind]) for kind in WORDS]
         keys += [search.latest(component), search.nearest(vector())]
-        rows = search.query(
-            f"SELECT {FEATURES} FROM reports JOIN vectors USING (key)"
-            " WHERE grp IN (SELECT grp FROM reports WHERE key = ANY(%s))",
-            np.unique(np.concatenate(keys)).tolist(),
-        )
-        rows.sort()  # by key, which is unique
-        named = pd.DataFrame([row[2 : 3 + len(FIELDS)] for row in rows], columns=["id", *FIELDS], dtype=object)
-        reports = FoundReports(search, component, rows, encoder.encode_categories(named, learn=True))
-        _, first, which = np.unique([row[1] for row in rows], return_index=True, return_inverse=True)
-        return InMemoryIndex(reports, encoder, [row[2] for row in rows], KnownGroups.of(first[which]))
+        rows = search.query(FOUND, str(vector().tolist()), as_array(np.unique(np.concatenate(keys))))
+        named = pd.DataFrame([row[5:] for row in rows], columns=["id", *FIELDS], dtype=object)
+        table = np.array([row[:5] for row in rows], dtype=np.float64).reshape(-1, 5)
+        cosines = RoughScores(table[:, 4].astype(np.float32), error=COSINE_ROUNDING)
+        reports = FoundReports(search, component, table[:, :3], encoder.encode_categories(named, learn=True))
+        _, first, which = np.unique(table[:, 3], return_index=True, return_inverse=True)
+        return InMemoryIndex(reports, encoder, [row[5] for row in rows], KnownGroups.of(first[which]), cosines=cosines)
 
     def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
         """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""

@@ -279,10 +279,6 @@ class PostgresStore(ReportStore):
         )
         return Totals(count, next_key, lengths, np.frombuffer(total, np.int64), np.frombuffer(mean, np.float32))
 
-    def has_nearest(self) -> bool:
-        """Whether there is an index of vectors, in the transaction of this thread."""
-        return bool(self.server.query("SELECT to_regclass('nearest') IS NOT NULL")[0][0])
-
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement, in the transaction of this thread or in a separate read-only one."""
         with self.snapshot():
@@ -449,7 +445,8 @@ class PostgresStore(ReportStore):
             *(totals.vector_sum.tobytes(), totals.mean_vector.tobytes()),
         )
         dim = len(totals.vector_sum)
-        if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM and not self.has_nearest():
+        has_nearest = query("SELECT to_regclass('nearest') IS NOT NULL")[0][0]
+        if totals.count >= MIN_NEAREST and dim <= MAX_NEAREST_DIM and not has_nearest:
             query(NEAREST.format(dim=dim))
         # Running searches end first; those that begin meanwhile wait for the new tables.
         query(f"DROP SCHEMA IF EXISTS {FORMER} CASCADE")

@@ -10,6 +10,7 @@ from reports_in_five_languages import REPORTS
 from small_tracker import Switch, as_corpus, fill, model, open_folder, read_rows, some_report, tiny_reader
 
 from gedbd.corpora.bug_report import Filters, Report
+from gedbd.retrieval.report_ranking import first_stage
 from gedbd.triage.index_building import synchronise
 from gedbd.triage.storage import postgres_search, postgres_store
 from gedbd.triage.storage.index_folder import FILE
@@ -177,6 +178,16 @@ def test_many_reports_are_found_by_the_rarest_words_and_an_index_of_vectors(both
     monkeypatch.setattr(postgres_search, "MAX_POSTINGS", 4)
     both[1].search(some_report(3))
     assert both[1].search(Report("word33"), 1)[0].best.issue_id == both[0].search(Report("word33"), 1)[0].best.issue_id
+
+
+def test_vectors_and_words_of_few_of_the_found_reports_are_read(both, monkeypatch):
+    monkeypatch.setattr(first_stage.find_candidates, "__defaults__", (None, 8))  # groups
+    for name in first_stage.DEPTHS:
+        monkeypatch.setitem(first_stage.DEPTHS, name, 25)
+    read, original = [], postgres_search.FoundReports._read
+    monkeypatch.setattr(postgres_search.FoundReports, "_read", lambda *given: [read.append(given[1]), original(*given)])
+    assert_same(both, 8)
+    assert 0 < max(map(len, read)) < COUNT
 
 
 def test_words_that_a_server_cannot_store_are_replaced(url, reader):

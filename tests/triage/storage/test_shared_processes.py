@@ -5,12 +5,16 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import requests
 from killed_process import forked, numbers_for
 from postgres_server import fill_store, open_store
+from raw_http import until
+from served_process import served
 from small_tracker import as_corpus, some_report
 
 from gedbd.corpora.bug_report import Report
@@ -88,6 +92,47 @@ def test_a_writer_is_killed_while_two_processes_search(url, kills):
         index.close()
         assert_whole(url)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in searchers] == [0, 0]
+
+
+@pytest.mark.slow
+def test_one_of_two_services_with_eight_clients_each_is_killed(tmp_path, url):
+    fill_store(url, as_corpus([some_report(number) for number in range(20)]), numbers_for)
+    options = (f"store={url}", "opened._target_=postgres_server.open_served")
+    folders = [tmp_path / name for name in ("killed", "other")]
+    for folder in folders:
+        folder.mkdir()
+    statuses, acknowledged, in_doubt = Counter(), [], []
+
+    def client(service, name):
+        session, address = requests.Session(), f"http://127.0.0.1:{service.port}/api"
+        for number in range(20):
+            report = {"issue_id": f"{name}-{number}", "title": f"{name} word{number}"}
+            try:
+                statuses["add", session.post(f"{address}/reports", json=report, timeout=50).status_code] += 1
+                acknowledged.append(report["issue_id"])
+                found = session.post(f"{address}/search", json={"title": report["title"]}, timeout=50)
+                statuses["search", found.status_code] += 1
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                in_doubt.append(report["issue_id"])
+                return
+
+    with served(folders[0], *options) as killed, served(folders[1], *options) as other, ThreadPoolExecutor(16) as pool:
+        clients = [pool.submit(client, service, f"{service.port}-{n}") for service in (killed, other) for n in range(8)]
+        until(lambda: len(acknowledged) >= 64, 60)
+        killed.end(signal.SIGKILL)
+        for one in clients:
+            one.result()
+        assert "Traceback" not in killed.logged() + other.logged()
+    assert {status for _, status in statuses} == {200}
+    assert len(in_doubt) == 8  # those of the killed service
+    assert all(name.startswith(f"{killed.port}-") for name in in_doubt)
+    assert sum(name.startswith(f"{other.port}-") for name in acknowledged) == 8 * 20
+    store = PostgresStore(url, create=False)
+    stored = [name for (name,) in store.query("SELECT issue_id FROM reports") if "-" in name]
+    store.close()
+    assert len(stored) == len(set(stored))
+    assert set(acknowledged) <= set(stored) <= {*acknowledged, *in_doubt}
+    assert_whole(url)
 
 
 def test_two_writers_take_turns(url):
