@@ -53,7 +53,7 @@ def curve_of(tracker: Tracker, base: Path, num_draws: int) -> list[dict]:
 def draw_curves(table: pd.DataFrame) -> Figure:
     """A panel a tracker: RR@10 by the number of own queries."""
     names = table["tracker"].unique()
-    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
+    figure = Figure(figsize=(3.2 * len(names), 3.5), layout="constrained")
     axes = figure.subplots(1, len(names), squeeze=False)[0]
     labels = {"own": "own queries alone", "stacked": "with the default's score"}
     for axis, name in zip(axes, names, strict=True):
@@ -65,7 +65,7 @@ def draw_curves(table: pd.DataFrame) -> Figure:
         axis.set(title=name, xlabel="own queries", xscale="log")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("RR@10 on validation")
-    axes[0].legend(frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
