@@ -123,20 +123,11 @@ class Postings(NamedTuple):
         order = np.argsort(flat * span + rows, kind="stable")  # both parts are in order: a stable sort merges them
         return Postings.sorted(flat[order], rows[order], counts[order], lengths, mean)
 
-    def runs_of(
-        self, column: np.ndarray, terms: np.ndarray, before: int | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows below ``before`` with some distinct terms, ascending, and their values in a column.
-
-        Returns:
-            ``(P,)`` the rows with the first term, those with the second, and so on; ``(P,)`` values of ``counts`` or
-            ``saturation``; ``(T,)`` how many rows each term has.
-        """
-        starts, ends = self.ranges(terms, before)
-        ranges = zip(starts.tolist(), ends.tolist(), strict=True)
-        runs = [slice(start, end) for start, end in ranges if start < end]
+    def runs(self, column: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in some ranges and their values in a column, ``counts`` or ``saturation``, range after range."""
+        runs = [slice(*bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
         rows, values = (np.concatenate([array[:0], *(array[run] for run in runs)]) for array in (self.rows, column))
-        return rows, values, ends - starts
+        return rows, values
 
     def ranges(self, terms: np.ndarray, before: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows below ``before`` of each term begin and end; an unknown term has an empty range."""
@@ -147,22 +138,11 @@ class Postings(NamedTuple):
         starts = self.starts[places]
         ends = np.where(self.terms[places] == terms, self.starts[places + 1], starts)
         if before is not None:
-            ends = self._first_from(before, starts, ends)
+            limit = np.int32(before)  # of the type of the rows, which a search would convert else
+            ranges = zip(starts.tolist(), ends.tolist(), strict=True)
+            found = [start + int(self.rows[start:end].searchsorted(limit)) for start, end in ranges]
+            ends = np.array(found, dtype=np.int64)
         return starts, ends
-
-    def _first_from(self, row: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The first place in each range whose row is ``row`` or a later one, or the range's end.
-
-        The same as ``searchsorted`` in each range, by a binary search in all of them at once.
-        """
-        low, high = starts.copy(), ends.copy()
-        while (low < high).any():
-            middle = (low + high) // 2
-            # An empty range may end where all rows end.
-            is_before = (low < high) & (self.rows[middle.clip(max=len(self.rows) - 1)] < row)
-            low = np.where(is_before, middle + 1, low)
-            high = np.where(is_before, high, np.minimum(middle, high))
-        return low
 
 
 def length_norm(lengths: np.ndarray, mean: float) -> np.ndarray:
@@ -207,7 +187,7 @@ class IndexState(NamedTuple):
     num_texts: int  # how many of the texts exist, the removed ones left out
     num_terms: float  # how many terms these have in all
     # the postings of all texts: read from a file, merged since, and the latest
-    parts: tuple[Postings, Postings, Postings]
+    parts: tuple[Postings, ...]
     removed: Postings  # the postings of the removed texts, which are in ``parts`` too
 
     @property
@@ -215,13 +195,10 @@ class IndexState(NamedTuple):
         """The mean length of the texts; a little above 0 where all are empty."""
         return max(self.num_terms / max(self.num_texts, 1), 1e-9)
 
-    def frequency(self, terms: np.ndarray, before: int | None) -> np.ndarray:
-        """How many of the texts contain each of some terms."""
-        frequency = np.zeros(len(terms), dtype=np.int64)
-        for part, limit, sign in (*((part, before, 1) for part in self.parts), (self.removed, None, -1)):
-            starts, ends = part.ranges(terms, limit)
-            frequency += sign * (ends - starts)
-        return frequency
+    def frequency(self, terms: np.ndarray, ranges: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """How many of the texts contain each of some terms, from the ``Postings.ranges`` of each of ``parts``."""
+        removed_starts, removed_ends = self.removed.ranges(terms, None)
+        return np.sum([ends - starts for starts, ends in ranges], axis=0) - (removed_ends - removed_starts)
 
     def until(self, before: int | None) -> tuple["IndexState", int | None]:
         """The state, with count and mean of the first ``before`` texts; and ``before``, None if these are all."""
@@ -294,13 +271,15 @@ class InvertedIndex:
         if not len(lengths) or not len(terms):
             return total
         distinct, places = np.unique(terms, return_inverse=True)
-        idf = idf_of(state.frequency(distinct, before), state.num_texts).astype(np.float32)
+        ranges = [part.ranges(distinct, before) for part in state.parts]
+        idf = idf_of(state.frequency(distinct, ranges), state.num_texts).astype(np.float32)
         norm = length_norm(lengths, state.mean)
-        for part in state.parts:
-            rows, counts, sizes = part.runs_of(part.counts, distinct, before)
+        for part, (starts, ends) in zip(state.parts, ranges, strict=True):
+            rows, counts = part.runs(part.counts, starts, ends)
+            sizes = ends - starts
             weights = np.repeat(idf, sizes) * (counts / (norm[rows] + counts))
-            ends = np.cumsum(sizes)
-            runs = [slice(end - size, end) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+            last = np.cumsum(sizes)
+            runs = [slice(end - size, end) for end, size in zip(last.tolist(), sizes.tolist(), strict=True)]
             for place in places.tolist():
                 # Word by word in single precision, in the order of the query's words, as in bm25s.
                 run = runs[place]
@@ -310,7 +289,7 @@ class InvertedIndex:
     def frequency(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
         """How many of the texts contain each of some distinct terms, ``(T,) -> (T,)``."""
         state, before = self.until(before)
-        return state.frequency(terms, before)
+        return state.frequency(terms, [part.ranges(terms, before) for part in state.parts])
 
     def until(self, before: int | None) -> tuple[IndexState, int | None]:
         """The state with the first ``before`` texts only, see ``IndexState.until``."""

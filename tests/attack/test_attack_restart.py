@@ -48,7 +48,8 @@ def numbers(index):
     terms = np.arange(index.store.file.num_terms())
     for kind in TERM_KINDS:
         postings = store.terms[kind]
-        arrays += [postings.frequency(terms), *postings.terms_of(np.arange(len(store)))]
+        where, sizes = postings.lists.find(postings.rows.places(np.arange(len(store))))
+        arrays += [postings.frequency(terms), postings.lists.terms.take(where), sizes]
     found = [array.tobytes() for array in arrays]
     ids = memory.ids
     assert [memory.row_of[one] for one in ids] == list(range(len(memory)))

@@ -158,8 +158,7 @@ def _of_times(candidates: _Candidates) -> dict[str, np.ndarray]:
     columns = {}
     for name, other_rows in (("days", rows), ("days since first", first), ("days since last", last)):
         columns[name] = np.log1p(np.abs(day - store["day"][other_rows]))
-    ends = np.cumsum(number)
-    lasts = list(zip(scores, (last[end - size : end] for end, size in zip(ends, number, strict=True)), strict=True))
+    lasts = list(zip(scores, np.split(last, np.cumsum(number)[:-1]), strict=True))
     columns["reports since"] = np.log1p(np.concatenate([store.num_since(rows, score.count) for score, rows in lasts]))
     component = candidates.of_queries(score.query.columns["component"][0] for score in scores)
     is_same = (store["component"][last] == component) & (component >= 0)

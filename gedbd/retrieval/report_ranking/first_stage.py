@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gedbd.retrieval.report_ranking.feature_store import TERM_KINDS, FeatureStore, ReportFeatures
-from gedbd.retrieval.report_ranking.term_index import SharedTerms
+from gedbd.retrieval.report_ranking.term_index import SharedTerms, TermQuery
 from gedbd.retrieval.report_ranking.vector_table import RoughScores, Shortlist
 
 MAX_GROUPS = 300
@@ -122,12 +122,12 @@ class QueryScores:
         rough: Approximate cosines of the n reports, if they are known already.
         vector: Waits for the query's vector ``(D,)``, if it is still being computed; called in another thread too.
             None takes that of ``query``.
+        words: The query's terms of each kind of ``TERM_KINDS``, if they are known already; an attribute, too.
 
     Attributes:
         count: The number n.
         vector: Returns the query's vector ``(D,)``.
         is_waiting: Whether ``vector`` may have to wait.
-        words: The query's terms of each kind of ``TERM_KINDS``.
     """
 
     def __init__(
@@ -137,12 +137,13 @@ class QueryScores:
         groups: KnownGroups,
         rough: RoughScores | None = None,
         vector: Callable[[], np.ndarray] | None = None,
+        words: Mapping[str, TermQuery] | None = None,
     ) -> None:
         self.store = store
         self.query = query
         self.groups = groups
         self.count = count = len(groups.group)
-        self.words = {kind: index.query(query.terms[kind][0], count) for kind, index in store.terms.items()}
+        self.words = words or {kind: index.query(query.terms[kind][0], count) for kind, index in store.terms.items()}
         self.vector = vector or (lambda: query.vectors[0])
         self.is_waiting = vector is not None
         self._rough = rough
@@ -163,9 +164,7 @@ class QueryScores:
 
     def highest(self, name: str, allowed: np.ndarray | None) -> Shortlist:
         """The ``DEPTHS`` reports with the highest scores; by words, only those that share one with the query."""
-        if name != "dense":
-            return self.words[name].highest(DEPTHS[name], allowed)
-        return self.rough(name).highest(DEPTHS[name], allowed)
+        return self.rough(name).highest(DEPTHS[name], allowed, above=-np.inf if name == "dense" else 0.0)
 
     @cached_property
     def hub(self) -> float:
@@ -243,7 +242,10 @@ def _drop_low_sums(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, 
 
     ``rows (R,)`` are the reports, ascending; ``is_found (n,)`` bool says which reports are certainly candidates.
     """
-    numbers, position = np.unique(scores.groups.group[rows], return_inverse=True)
+    group = scores.groups.group[rows]
+    is_likely = np.zeros(scores.count, dtype=bool)
+    is_likely[group] = True
+    numbers = np.flatnonzero(is_likely)
     if len(numbers) <= max_groups:
         return rows
     rough = {name: scores.rough(name) for name in ("dense", *SUMMED_WORDS)}
@@ -252,11 +254,11 @@ def _drop_low_sums(scores: QueryScores, rows: np.ndarray, is_found: np.ndarray, 
     for kind in SUMMED_WORDS:
         share = max(rough[kind].most - 1, 1 - rough[kind].least)
         error += WEIGHTS[kind] * share / max(scores.words[kind].copy_score, MIN_COPY_SCORE) * rough[kind].values[rows]
-    lowest = np.full(len(numbers), -np.inf)
-    np.maximum.at(lowest, position, np.where(is_found[rows], sums - error, -np.inf))
-    is_likely = np.zeros(len(numbers), dtype=bool)
-    is_likely[position[sums + error >= np.partition(lowest, -max_groups)[-max_groups]]] = True
-    return np.asarray(rows[is_likely[position]])
+    lowest = np.full(scores.count, -np.inf)
+    np.maximum.at(lowest, group, np.where(is_found[rows], sums - error, -np.inf))
+    is_likely[:] = False
+    is_likely[group[sums + error >= np.partition(lowest[numbers], -max_groups)[-max_groups]]] = True
+    return np.asarray(rows[is_likely[group]])
 
 
 def _best_groups(scores: QueryScores, rows: np.ndarray, allowed: np.ndarray | None, max_groups: int) -> FirstStage:

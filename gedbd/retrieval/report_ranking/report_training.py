@@ -28,6 +28,7 @@ from gedbd.retrieval.report_ranking.first_stage import (
 )
 from gedbd.retrieval.report_ranking.processes import map_in_processes
 from gedbd.retrieval.report_ranking.report_ranker import ReportRanker, read_base, with_base
+from gedbd.retrieval.report_ranking.term_index import OwnQueries
 from gedbd.retrieval.report_ranking.vector_table import ROUNDING, RoughScores
 
 Result = TypeVar("Result")
@@ -62,6 +63,7 @@ class ReportHistory:
         # One store for all rows: the replay of a row looks at the rows before it alone.
         self.store = FeatureStore(features.vectors.shape[1])
         self.store.add(features)
+        self._own = {kind: OwnQueries(index) for kind, index in self.store.terms.items()}
         self.group = group
         self._growing = GrowingGroups(links, len(features))
 
@@ -111,8 +113,9 @@ class ReportHistory:
         query = self.features[row]
         if rough is None:
             rough = self.features.vectors[:row] @ query.vectors[0]
+        words = {kind: own(row, query.terms[kind][0]) for kind, own in self._own.items()}
         cosines = RoughScores(rough, error=ROUNDING)
-        return find_candidates(QueryScores(self.store, query, self.known_before(row), rough=cosines))
+        return find_candidates(QueryScores(self.store, query, self.known_before(row), rough=cosines, words=words))
 
     def replay_block(self, rows: Sequence[int]) -> list[Replayed]:
         """The candidates of some reports at once; the results do not depend on the block."""

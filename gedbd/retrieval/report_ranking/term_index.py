@@ -1,15 +1,15 @@
 """An inverted index of reports, which can be edited and deleted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap, TermLists
 from gedbd.retrieval.inverted_index import CommonTerms, IndexState, InvertedIndex, Postings, idf_of, length_norm
-from gedbd.retrieval.report_ranking.vector_table import RoughScores, Shortlist
+from gedbd.retrieval.report_ranking.vector_table import RoughScores
 
 ROUNDING = 1e-4  # bounds the relative error of a rough score by rounding to single precision
 BLOCK = 4096  # texts whose scores are computed at once
@@ -23,12 +23,14 @@ class TermQuery:
         index: The index; texts that are added later are not found.
         state: Its content, see ``IndexState.until``.
         before: Find and count only the first ``before`` texts; None for all.
-        terms: ``(L,)`` terms of the query in the order of its text; unknown ones score nothing.
-        frequency: How many of the texts contain each of some terms.
+        terms: ``(T,)`` the distinct terms, ascending, ``(L,)`` the place there of each term of the text, and ``(T,)``
+            how often each occurs: 7 3 7 are 3 and 7, at 1 0 1, once and twice. Unknown terms score nothing.
+        frequency: ``(T,)`` how many of the texts contain each.
+        ranges: Where the rows of each begin and end in each of ``IndexState.parts``, see ``Postings.ranges``.
 
     Attributes:
-        own: ``(T,)`` the distinct terms, ascending.
-        frequency: ``(T,)`` how many of the texts contain each.
+        own: ``(T,)`` the distinct terms, and ``order (L,)``, see ``terms``.
+        frequency: ``(T,)``, see above.
         idf: ``(T,)``, see ``idf_of``.
     """
 
@@ -37,14 +39,15 @@ class TermQuery:
         index: "TermIndex",
         state: IndexState,
         before: int | None,
-        terms: np.ndarray,
-        frequency: Callable[[np.ndarray], np.ndarray],
+        terms: tuple[np.ndarray, np.ndarray, np.ndarray],
+        frequency: np.ndarray,
+        ranges: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     ) -> None:
         self._lists, self._rows, self._common = index.lists, index.rows, index.common
         self._state, self._before = state, before
-        # Terms 7 3 7 are the distinct ones 3 and 7, at 1 0 1, once and twice.
-        self.own, self._order, self._times = np.unique(terms, return_inverse=True, return_counts=True)
-        self.frequency = frequency(self.own)
+        self.own, self.order, self._times = terms
+        self.frequency = frequency
+        self._ranges = ranges
         self.idf = idf_of(self.frequency, state.num_texts)
         # The score of a text is the sum of the weights times the saturation of the terms.
         self._weights = (self.idf * self._times).astype(np.float32)
@@ -52,9 +55,9 @@ class TermQuery:
     @cached_property
     def copy_score(self) -> float:
         """The score of a stored copy of the query, which no text of its length exceeds with the query's words."""
-        if not self._state.num_texts or not len(self._order):
+        if not self._state.num_texts or not len(self.order):
             return 0.0
-        norm = length_norm(np.array([len(self._order)]), self._state.mean)
+        norm = length_norm(np.array([len(self.order)]), self._state.mean)
         return float((self._times * self.idf * self._times / (self._times + norm)).sum())
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
@@ -71,18 +74,7 @@ class TermQuery:
         number = np.diff(np.searchsorted(hits, np.cumsum(sizes)), prepend=0)
         counts = self._lists.counts.take(where[hits])
         norm = length_norm(self._state.lengths[places], self._state.mean)
-        return SharedTerms(self, self._order, sizes, number, own, counts, norm)
-
-    def highest(self, depth: int, allowed: np.ndarray | None = None) -> Shortlist:
-        """The texts with the highest scores, of those that share a term with the query.
-
-        Rough scores of all texts decide first; only those near the lowest score need exact scores.
-        ``allowed (N,)`` bool limits the texts; None for all.
-        """
-        if not len(self.own) or not depth:
-            nothing = np.empty(0, dtype=np.int64)
-            return Shortlist(nothing, nothing, 0)
-        return self.rough.highest(depth, allowed, above=0.0)
+        return SharedTerms(self, sizes, number, own, counts, norm)
 
     @cached_property
     def rough(self) -> RoughScores:
@@ -103,10 +95,12 @@ class TermQuery:
         all_terms = np.ones(len(self.own), dtype=bool)
         is_rare = all_terms if self._common is None else ~self._common.contain(self.own)
         total = np.zeros(len(self._state.lengths), dtype=np.float32)
-        for part, chosen in zip(self._state.parts, (is_rare, all_terms, all_terms), strict=True):
-            rows, values, sizes = part.runs_of(part.saturation, self.own[chosen], self._before)
+        chosen = (is_rare, all_terms, all_terms)
+        for part, (starts, ends), used in zip(self._state.parts, self._ranges, chosen, strict=True):
+            rows, values = part.runs(part.saturation, starts[used], ends[used])
             if len(rows):
-                total += np.bincount(rows, values * self._weights[chosen].repeat(sizes), len(total))
+                weights = self._weights[used].repeat((ends - starts)[used])
+                total += np.bincount(rows, values * weights, len(total))
         return total
 
     def _find_shared(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -219,11 +213,6 @@ class TermIndex(InvertedIndex):
         self.lists.add(texts)
         super().add(texts)
 
-    def terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct terms of some texts, one text after the other, and how many each has, ``(R,)``."""
-        where, sizes = self.lists.find(self.rows.places(rows))
-        return self.lists.terms.take(where), sizes
-
     def remove(self, places: np.ndarray) -> None:
         """Excludes the texts in some places from all counts."""
         state = self._state
@@ -237,15 +226,12 @@ class TermIndex(InvertedIndex):
             removed=state.removed.joined(removed_postings, state.lengths, state.mean),
         )
 
-    def scores(self, terms: np.ndarray, before: int | None = None) -> np.ndarray:
-        """BM25 of all texts; see ``InvertedIndex.scores``."""
-        count = len(self) if before is None else min(before, len(self))
-        return self.query(terms, before).scores(np.arange(count))
-
     def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
         """A query of some terms, ``(L,)``, for the first ``before`` texts; None for all."""
         state, before = self.until(before)
-        return TermQuery(self, state, before, terms, partial(state.frequency, before=before))
+        own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
+        ranges = [part.ranges(own, before) for part in state.parts]
+        return TermQuery(self, state, before, (own, order, times), state.frequency(own, ranges), ranges)
 
     def until(self, before: int | None) -> tuple[IndexState, int | None]:
         """The state with the first texts only; ValueError if texts were replaced or removed."""
@@ -256,12 +242,55 @@ class TermIndex(InvertedIndex):
         return self._state, None
 
 
+class OwnQuery(TermQuery):
+    """A text of an index as a query, see ``OwnQueries``."""
+
+    def _sum_terms(self) -> np.ndarray:
+        from scipy.sparse import csc_array
+
+        ((starts, ends),) = self._ranges
+        (part,) = self._state.parts
+        if not len(starts):
+            return np.zeros(len(self._state.lengths), dtype=np.float32)
+        rows, values = part.runs(part.saturation, starts, ends)
+        columns = np.zeros(len(starts) + 1, dtype=np.int32)
+        np.cumsum(ends - starts, out=columns[1:])
+        shape = (len(self._state.lengths), len(starts))
+        return np.asarray(csc_array((values, rows, columns), shape=shape) @ self._weights)
+
+
+class OwnQueries:
+    """The texts of an index as queries of the texts before each; all were added at once, and none was replaced."""
+
+    def __init__(self, index: TermIndex) -> None:
+        self._index = index
+        state, _ = index.until(None)
+        postings = max(state.parts, key=lambda part: len(part.rows))
+        self._state = state._replace(parts=(postings,))
+        self._bounds = np.append(0, index.lists.ends.filled)
+        self._num_terms = np.append(0, np.cumsum(state.lengths, dtype=np.float64))
+        # Postings are sorted by term and then by row, the lists of texts by row and then by term. The rows before a
+        # text end where its own posting is.
+        self._ends = np.argsort(postings.rows, kind="stable").astype(np.int32)
+        starts = postings.starts[:-1].astype(np.int32)
+        self._starts = starts.repeat(np.diff(postings.starts))[self._ends]
+
+    def __call__(self, row: int, terms: np.ndarray) -> TermQuery:
+        """The text in a row, whose terms in order are ``(L,)``: the same as ``TermIndex.query(terms, row)``."""
+        lists = self._index.lists
+        run = slice(*self._bounds[row : row + 2].tolist())
+        own = lists.terms.filled[run]
+        distinct = (own, own.searchsorted(terms), lists.counts.filled[run])
+        starts, ends = self._starts[run], self._ends[run]
+        state = self._state._replace(num_texts=row, num_terms=float(self._num_terms[row]))
+        return OwnQuery(self._index, state, row, distinct, ends - starts, [(starts, ends)])
+
+
 @dataclass(eq=False)
 class SharedTerms:
     """The terms of one kind that a query shares with each of R reports."""
 
     query: TermQuery
-    order: np.ndarray  # ``(L,)`` places in ``query.own`` of its terms, in the order of its text
     sizes: np.ndarray  # ``(R,)`` how many distinct terms each report has
     number: np.ndarray  # ``(R,)`` how many of them the query has
     places: np.ndarray  # ``(H,)`` places in ``query.own`` of the shared terms, report by report
@@ -283,7 +312,7 @@ class SharedTerms:
             self.counts / (self.norm[self._report_of_term] + self.counts)
         )
         # Row by row in single precision, in the order of the query's words, as in bm25s.
-        return np.asarray(weights[self.order].sum(axis=0)[:-1])
+        return np.asarray(weights[self.query.order].sum(axis=0)[:-1])
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -294,10 +323,7 @@ class SharedTerms:
     def rarest(self) -> np.ndarray:
         """The highest idf of the shared terms, ``(R,)``; 0 where there is none."""
         rarest = np.zeros(len(self.number))
-        shares = self.number > 0
-        if len(self.places):
-            starts = np.cumsum(self.number) - self.number
-            rarest[shares] = np.maximum.reduceat(self.query.idf[self.places], starts[shares])
+        np.maximum.at(rarest, self._report_of_term, self.query.idf[self.places])
         return rarest
 
     def by_report(self) -> list[np.ndarray]:

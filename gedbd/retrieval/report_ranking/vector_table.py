@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class RoughScores(NamedTuple):
         if len(rows) <= depth:
             return Shortlist(rows, nothing, 0)
         # Without reports that cannot be found: many equal scores take long to partition.
-        values = self.values[rows]
+        values = self.values if len(rows) == len(self.values) else self.values[rows]
         lowest = float(np.partition(values, -depth)[-depth])
         # No report with this approximate score or a lower one has a higher exact score than the ceiling, and fewer than
         # ``depth`` have a higher approximate one.
@@ -205,20 +206,11 @@ def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def products(parts: Sequence[np.ndarray], query: np.ndarray) -> np.ndarray:
     """The products of codes with those of a query, ``(P, D)`` in parts, ``(D,) -> (P,)`` float32."""
-    sums = np.empty(sum(map(len, parts)), dtype=np.float32)
-    tasks, first = [], 0
-    for codes in parts:
-        for start in range(0, len(codes), BLOCK):
-            block = codes[start : start + BLOCK]
-            out = sums[first + start : first + start + len(block)]
-            tasks.append(THREADS.submit(_write_products, block, query, out))
-        first += len(codes)
-    for task in tasks:
-        task.result()
-    return sums
+    blocks = [codes[start : start + BLOCK] for codes in parts for start in range(0, len(codes), BLOCK)]
+    return np.concatenate([np.empty(0, dtype=np.float32), *THREADS.map(partial(_products_of_block, query), blocks)])
 
 
-def _write_products(codes: np.ndarray, query: np.ndarray, out: np.ndarray) -> None:
+def _products_of_block(query: np.ndarray, codes: np.ndarray) -> np.ndarray:
     import simsimd
 
-    out[:] = np.asarray(simsimd.cdist(query[None], codes, "dot")).ravel()
+    return np.asarray(simsimd.cdist(query[None], codes, "dot"), dtype=np.float32).ravel()

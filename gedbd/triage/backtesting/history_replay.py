@@ -61,9 +61,7 @@ def learn(
         options: Options of the rankers.
     """
     history = ReportHistory.of_corpus(corpus, vectors[TEST])
-    histories = {TRAIN: history, VAL: history, TEST: history}
-    for part, encoded in vectors.items():
-        histories[part] = history.with_vectors(encoded)
+    histories = {part: history.with_vectors(vectors.get(part, vectors[TEST])) for part in (TRAIN, VAL, TEST)}
     fold = folds(corpus.group)
     examples: list[Replayed] = []
     for part in (TRAIN, VAL):

@@ -190,7 +190,8 @@ class FoundTerms(TermIndex):
 
     def query(self, terms: np.ndarray, before: int | None = None) -> TermQuery:
         """A query with ``terms``, ``(L,)``, for the first ``before`` texts; None for all."""
-        query = TermQuery(self, self._state, None, terms, self.frequency)
+        own, order, times = np.unique(terms, return_inverse=True, return_counts=True)
+        query = TermQuery(self, self._state, None, (own, order, times), self.frequency(own))
         scores = self._search.scores.get(self._kind)
         if scores is not None:
             query.rough = RoughScores(scores[self._keys].astype(np.float32), 1 - ROUNDING, 1 + ROUNDING)

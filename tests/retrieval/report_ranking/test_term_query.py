@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gedbd.retrieval.inverted_index import TAIL, InvertedIndex, idf_of, length_norm
-from gedbd.retrieval.report_ranking.term_index import TermIndex
+from gedbd.retrieval.report_ranking.term_index import OwnQueries, TermIndex
 
 
 def some_texts(seed, count, longest=25):
@@ -31,7 +31,9 @@ def check(mine, plain, query, before=None, allowed=None):
         best = rows[np.argsort(-scores[rows], kind="stable")][:depth]
         # The first is a query of its own, which has computed no exact scores yet.
         for one in (mine.query(query, before), asked):
-            assert sorted(one.highest(depth, allowed).rows(one.scores).tolist()) == sorted(best.tolist())
+            assert sorted(one.rough.highest(depth, allowed, above=0.0).rows(one.scores).tolist()) == sorted(
+                best.tolist()
+            )
     np.testing.assert_array_equal(asked.scores(np.arange(len(scores))), scores)
     own, times = np.unique(query, return_counts=True)
     idf = idf_of(plain.frequency(own, before), len(scores))
@@ -52,11 +54,29 @@ def test_the_best_are_those_of_all_scores(step):
             check(mine, plain, query, before, allowed[:before])
 
 
+@pytest.mark.parametrize("count", [40, TAIL + 60])  # in the small part of an index, and in the large one
+def test_a_text_of_the_index_is_the_same_query_as_its_terms(count):
+    texts = some_texts(11, count)
+    index, _ = indexes(texts, count)
+    queries, rows = OwnQueries(index), np.arange(count)
+    for row, text in enumerate(texts):
+        own, other = queries(row, text), index.query(text, row)
+        for name in ("own", "frequency", "idf"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(other, name))
+        assert own.copy_score == other.copy_score
+        np.testing.assert_allclose(own.rough.values, other.rough.values, rtol=1e-5)
+        mine, theirs = own.compare(rows[:row]), other.compare(rows[:row])
+        for name in ("scores", "weight", "rarest", "number", "sizes"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+
+
 def test_the_score_of_a_copy_is_what_a_stored_copy_scores():
     texts = [text for text in some_texts(3, 120) if len(text)]
     mine, _ = indexes(texts, 120)
     for row, text in enumerate(texts):
-        assert mine.query(text).copy_score == pytest.approx(float(mine.scores(text)[row]), rel=1e-5)
+        assert mine.query(text).copy_score == pytest.approx(
+            float(mine.query(text).scores(np.array([row]))[0]), rel=1e-5
+        )
     # Words that no text has count too, whether they have numbers or not.
     strange, numbered = (mine.query(np.array([one, one, other, 5])) for one, other in ((-1, -2), (900, 901)))
     assert strange.copy_score == numbered.copy_score > mine.query(np.array([5])).copy_score
@@ -84,8 +104,8 @@ def test_replaced_and_removed_texts_leave_no_trace():
         plain.add(wanted)
         for query in some_texts(8, 8):
             check(index, plain, query)
-        terms, sizes = index.terms_of(np.arange(len(wanted)))
-        assert [part.tolist() for part in np.split(terms, np.cumsum(sizes)[:-1])] == [
+        where, sizes = index.lists.find(index.rows.places(np.arange(len(wanted))))
+        assert [part.tolist() for part in np.split(index.lists.terms.take(where), np.cumsum(sizes)[:-1])] == [
             np.unique(text).tolist() for text in wanted
         ]
 
