@@ -15,7 +15,7 @@ from gedbd.encoders.loaded_encoder import LoadedEncoder, calibration_texts
 from gedbd.encoders.openvino_backend import PRECISIONS, OpenVino, has_bfloat16
 from gedbd.text.tokens import tokenize
 
-REPORTS, REPEATS = 1024, 3
+REPORTS, REPEATS = 512, 3
 PEER = "sentence-transformers"
 
 

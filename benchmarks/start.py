@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from measure import Row, repeated
 from prepared_data import options
 
+STEPS = 10
 FIRST_STEP = Path(__file__).parent / "first_step.py"
 
 
@@ -18,10 +19,9 @@ def main() -> list[Row]:
     starts = [_run("steps=1")["seconds"] for _ in range(3)]
     rows = [repeated("training", "second start to first step", starts, "s", note="caches warm, 3 starts")]
     for more in (["pairs=sampled"], ["pairs=grouped"], ["pairs=grouped", "batch_size=32"]):
-        peak = _run("steps=30", *more)["peak_mb"]
-        rows.append(
-            Row("training", f"peak memory, {' '.join(more)}", peak, "MB", note="at most 30 steps, the graph included")
-        )
+        peak = _run(f"steps={STEPS}", *more)["peak_mb"]
+        note = f"at most {STEPS} steps, the graph included"
+        rows.append(Row("training", f"peak memory, {' '.join(more)}", peak, "MB", note=note))
     return rows
 
 

@@ -14,7 +14,7 @@ from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.duplicate_detector import DuplicateDetector
 
 SECTION = "training epoch"
-REPEATS = 5
+REPEATS = 3
 
 
 class OurLoop:
