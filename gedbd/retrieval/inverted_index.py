@@ -198,7 +198,8 @@ class IndexState(NamedTuple):
     def frequency(self, terms: np.ndarray, ranges: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """How many of the texts contain each of some terms, from the ``Postings.ranges`` of each of ``parts``."""
         removed_starts, removed_ends = self.removed.ranges(terms, None)
-        return np.sum([ends - starts for starts, ends in ranges], axis=0) - (removed_ends - removed_starts)
+        sizes = [ends - starts for starts, ends in ranges]
+        return np.asarray(np.sum(sizes, axis=0) - (removed_ends - removed_starts))
 
     def until(self, before: int | None) -> tuple["IndexState", int | None]:
         """The state, with count and mean of the first ``before`` texts; and ``before``, None if these are all."""

@@ -250,8 +250,6 @@ class OwnQuery(TermQuery):
 
         ((starts, ends),) = self._ranges
         (part,) = self._state.parts
-        if not len(starts):
-            return np.zeros(len(self._state.lengths), dtype=np.float32)
         rows, values = part.runs(part.saturation, starts, ends)
         columns = np.zeros(len(starts) + 1, dtype=np.int32)
         np.cumsum(ends - starts, out=columns[1:])
