@@ -17,7 +17,6 @@ from gedbd.evaluation.figures import colour, finish_epochs, save_figure
 from gedbd.evaluation.result_tables import example_pairs
 from gedbd.experiments.published import (
     beside,
-    by_corpus,
     corpus_note,
     finished_runs,
     paper_markdown,
@@ -26,7 +25,7 @@ from gedbd.experiments.published import (
     readable,
 )
 from gedbd.experiments.report.report_page import slug
-from gedbd.experiments.report.run_settings import Setting, group_settings
+from gedbd.experiments.report.run_settings import Setting, by_corpus, group_settings
 from gedbd.io.console import open_console, print_line, print_path
 from gedbd.io.files import write_text
 from gedbd.io.table_files import write_csv
@@ -67,8 +66,8 @@ def write_tables(sweep_dir: Path) -> None:
     if not runs:
         return
     settings = group_settings(runs)
-    notes = [*map(_corpus_note, by_corpus(settings)), PAPER]
-    figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings)}
+    notes = [*map(_corpus_note, by_corpus(settings).values()), PAPER]
+    figures = {f"figures34_{slug(mine[0].corpus)}": convergence(mine) for mine in by_corpus(settings).values()}
     sections = [paper_markdown("The graph-enhanced transformer: measured and published", notes, [])]
     for name, title in TITLES.items():
         table = paper_table(settings, name)

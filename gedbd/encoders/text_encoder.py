@@ -241,8 +241,7 @@ class Dropout(nn.Dropout):
         """Drops numbers in training."""
         # In bfloat16, PyTorch's two functions round differently.
         if self.training and self.p and input.device.type == "cpu" and input.dtype == torch.float32:
-            dropped: Tensor = torch.native_dropout(input, self.p, True)[0]
-            return dropped
+            return torch.native_dropout(input, self.p, True)[0]
         return super().forward(input)
 
 

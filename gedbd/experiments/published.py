@@ -10,11 +10,9 @@ from typing import Any
 import pandas as pd
 import torch
 from hydra.experimental.callback import Callback
-from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from rich.console import Console
 
-from gedbd.evaluation.figures import save_figure
 from gedbd.experiments.report.report_page import markdown, show
 from gedbd.experiments.report.run_settings import Setting
 from gedbd.experiments.run_folder import Run, find_runs
@@ -105,14 +103,6 @@ def finished_runs(name: str, sweep_dir: Path, console: Console) -> list[Run]:
         return []
 
 
-def by_corpus(settings: Sequence[Setting]) -> list[list[Setting]]:
-    """Groups settings by corpus, in the order in which corpora first occur."""
-    corpora: dict[str, list[Setting]] = {}
-    for setting in settings:
-        corpora.setdefault(setting.corpus, []).append(setting)
-    return list(corpora.values())
-
-
 def corpus_note(settings: Sequence[Setting], measured: str = "") -> str:
     """What was measured on a corpus, by which encoders, where and when.
 
@@ -152,31 +142,19 @@ def print_paper_table(
     print_table(console, pd.DataFrame(cells, columns=formatted.header), title)
 
 
-def paper_markdown(
-    title: str, notes: Sequence[str], tables: Sequence[pd.DataFrame], figures: Sequence[str] = ()
-) -> str:
-    """A page in Markdown. Figures are named without suffix."""
+def paper_markdown(title: str, notes: Sequence[str], tables: Sequence[pd.DataFrame]) -> str:
+    """A page in Markdown."""
     lines = [f"# {escape_markdown(title)}", "", *(f"- {escape_markdown(note)}" for note in notes)]
     for table in tables:
         lines += ["", *markdown(show(table))]
-    for stem in figures:
-        lines += ["", f"![{title}]({stem}.png)"]
     return "\n".join(lines) + "\n"
 
 
 def write_paper_page(
-    sweep_dir: Path,
-    name: str,
-    title: str,
-    tables: Sequence[pd.DataFrame],
-    notes: Sequence[str],
-    figures: Mapping[str, Figure],
-    console: Console,
+    sweep_dir: Path, name: str, title: str, tables: Sequence[pd.DataFrame], notes: Sequence[str], console: Console
 ) -> None:
-    """Writes ``<name>.md``, see ``paper_markdown``, and the figures; prints the notes and where the page is."""
-    for stem, figure in figures.items():
-        save_figure(figure, sweep_dir / stem)
-    write_text(sweep_dir / f"{name}.md", paper_markdown(title, notes, tables, list(figures)))
+    """Writes ``<name>.md``, see ``paper_markdown``; prints the notes and where the page is."""
+    write_text(sweep_dir / f"{name}.md", paper_markdown(title, notes, tables))
     for note in notes:
         print_line(console, note)
-    print_path(console, "table and figures:" if figures else "table:", sweep_dir / f"{name}.md")
+    print_path(console, "table:", sweep_dir / f"{name}.md")

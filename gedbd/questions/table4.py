@@ -9,7 +9,6 @@ import pandas as pd
 from gedbd.evaluation.significance import mann_whitney
 from gedbd.experiments.published import (
     beside,
-    by_corpus,
     corpus_note,
     finished_runs,
     print_paper_table,
@@ -17,7 +16,7 @@ from gedbd.experiments.published import (
     readable,
     write_paper_page,
 )
-from gedbd.experiments.report.run_settings import Setting, group_settings, query_metrics
+from gedbd.experiments.report.run_settings import Setting, by_corpus, group_settings, query_metrics
 from gedbd.io.console import open_console
 from gedbd.io.table_files import write_csv
 from gedbd.retrieval.ranking_tasks import EARLIER
@@ -60,12 +59,12 @@ def write_table4(sweep_dir: Path) -> None:
     settings = group_settings(runs)
     table = table4(settings)
     write_csv(sweep_dir / "table4.csv", table)
-    notes = ["In percent.", *map(_corpus_note, by_corpus(settings)), PAPER]
+    notes = ["In percent.", *map(_corpus_note, by_corpus(settings).values()), PAPER]
     if any(uses_known_data(setting) for setting in settings):
         notes.append(MINILM)
     print_paper_table(console, table[[name for name in TERMINAL if name in table]], f"{TITLE} (percent)")
     tables = [readable(rows) for _, rows in table.groupby("ranked", sort=False)]
-    write_paper_page(sweep_dir, "table4", TITLE, tables, notes, {}, console)
+    write_paper_page(sweep_dir, "table4", TITLE, tables, notes, console)
 
 
 def table4(settings: Sequence[Setting]) -> pd.DataFrame:

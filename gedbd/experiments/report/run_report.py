@@ -17,7 +17,14 @@ from gedbd.evaluation.figures import name_subject
 from gedbd.evaluation.pairwise import leak_warning
 from gedbd.experiments.report.report_page import Section, fill_tables, slug, write_report
 from gedbd.experiments.report.run_comparison import compare_runs
-from gedbd.experiments.report.run_settings import CONTENTS, Setting, group_settings, query_metrics, ranked_protocols
+from gedbd.experiments.report.run_settings import (
+    CONTENTS,
+    Setting,
+    by_corpus,
+    group_settings,
+    query_metrics,
+    ranked_protocols,
+)
 from gedbd.experiments.run_folder import find_runs
 from gedbd.io.command_output import record
 from gedbd.io.console import open_console, print_line, print_path, stage
@@ -97,17 +104,15 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
 
 def make_sections(settings: list[Setting]) -> list[Section]:
     """All sections for which the runs have results."""
-    by_corpus: dict[str, list[Setting]] = {}
-    for setting in settings:
-        by_corpus.setdefault(setting.corpus, []).append(setting)
+    corpora = by_corpus(settings)
     sections: list[Section | None] = [leak_section(settings)]
-    for corpus, corpus_settings in by_corpus.items():
+    for corpus, corpus_settings in corpora.items():
         sections += [
             ranking_section(corpus, corpus_settings, protocol) for protocol in ranked_protocols(corpus_settings)
         ]
-    for corpus, corpus_settings in by_corpus.items():
+    for corpus, corpus_settings in corpora.items():
         sections += [option_section(corpus, corpus_settings, name) for name in varied_options(corpus_settings)]
-    sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in by_corpus.items()]
+    sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in corpora.items()]
     sections.append(training_section([setting for setting in settings if not setting.is_baseline]))
     sections.append(projection_section(settings))
     sections += task_figures(settings)

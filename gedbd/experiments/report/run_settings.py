@@ -153,6 +153,14 @@ def query_metrics(table: pd.DataFrame) -> dict[str, float]:
     return values | interval_columns(means, means["group"].to_numpy(), names)
 
 
+def by_corpus(settings: Iterable[Setting]) -> dict[str, list[Setting]]:
+    """Groups settings by corpus, in the order in which corpora first occur."""
+    corpora: dict[str, list[Setting]] = {}
+    for setting in settings:
+        corpora.setdefault(setting.corpus, []).append(setting)
+    return corpora
+
+
 def group_settings(runs: Iterable[Run]) -> list[Setting]:
     """Groups runs whose typed options differ only in the seed, in the order of each setting's first run.
 

@@ -255,7 +255,7 @@ def write_table3(sweep_dir: Path, options: Sequence[str] = ()) -> None:
     write_csv(sweep_dir / "table3.csv", table)
     printed = readable(table)
     print_paper_table(console, printed, TITLE)
-    write_paper_page(sweep_dir, "table3", TITLE, [printed], [REMARK, PAPER], {}, console)
+    write_paper_page(sweep_dir, "table3", TITLE, [printed], [REMARK, PAPER], console)
 
 
 def table3(runs: Sequence[Path]) -> pd.DataFrame:
