@@ -32,7 +32,6 @@ MODEL = "model.xml"
 TOKENIZER = "tokenizer.json"
 PROJECTION = "projection.npz"
 SIZES = ("max_tokens", "prefix_tokens", "features", "pad_token_id", "dim")
-QUERIES_AT_ONCE = 64
 log = logging.getLogger("gedbd")
 
 
@@ -89,9 +88,8 @@ class QueryEncoder:
         vectors = np.empty((len(texts), self._features), dtype=np.float32)
         for length in np.unique(lengths):
             rows = np.flatnonzero(lengths == length)
-            for batch in np.split(rows, range(QUERIES_AT_ONCE, len(rows), QUERIES_AT_ONCE)):
-                (pooled,) = self._model.encode([tokens.padded(batch, length)])
-                vectors[batch] = pooled[:, : self._features]
+            (pooled,) = self._model.encode([tokens.padded(rows, length)])
+            vectors[rows] = pooled[:, : self._features]
         if self._projection is not None:
             weight, bias = self._projection
             vectors = vectors @ weight.T + bias

@@ -39,12 +39,17 @@ def short_texts(table: pd.DataFrame, max_characters: int) -> list[str]:
     return join_texts(table["title"], descriptions)
 
 
-def words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text in order, see ``gedbd.text.words``, without English stop words.
+def words_of(text: str) -> list[str]:
+    """The words of a text in order, see ``gedbd.text.words``, without English stop words.
 
     For ASCII text they equal those of ``bm25s.tokenize``.
     """
-    return [[word for word in find_words(text) if word not in STOP_WORDS] for text in texts]
+    return [word for word in find_words(text) if word not in STOP_WORDS]
+
+
+def words(texts: Sequence[str]) -> list[list[str]]:
+    """The words of each text, see ``words_of``."""
+    return list(map(words_of, texts))
 
 
 class Vocabulary:

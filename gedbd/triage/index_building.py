@@ -225,6 +225,7 @@ def store_corpus(
         changes = synchronise(store, corpus, model, encode, find_later)
         if given is None:  # converts the encoder for searches
             query_encoder(settings.backend, encoder_folder(store, index_model.cache_dir), model.about["model"], load)
+        load.cache_clear()  # frees the encoder before the cache of the index is written
     return changes
 
 

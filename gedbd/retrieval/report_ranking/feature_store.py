@@ -1,6 +1,6 @@
 """The features of reports as numbers: vector, terms, identifiers, fields and dates; and the store that they grow in."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import pandas as pd
 from gedbd.corpora.fields import product_names
 from gedbd.corpora.readers.bug_reports import RESOLVED_AT
 from gedbd.retrieval.growing_arrays import GrowingArray, RowMap
-from gedbd.retrieval.inverted_index import MAX_CHARACTERS, Vocabulary, short_texts, words
+from gedbd.retrieval.inverted_index import MAX_CHARACTERS, Vocabulary, short_texts, words_of
 from gedbd.retrieval.report_ranking.term_index import TermIndex
 from gedbd.retrieval.report_ranking.vector_table import Int8Vectors, VectorTable, encode_vectors
 from gedbd.text.words import find_error_lines, find_identifiers
@@ -26,6 +26,7 @@ IDENTIFIER_MARK = "identifier:"
 ERROR_MARK = "error:"
 
 EMPTY, UNKNOWN = -1, -2
+BATCH = 1_000  # reports whose terms are found at once
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 
@@ -108,17 +109,20 @@ class FeatureEncoder:
 
 def terms_of(reports: pd.DataFrame, vocabulary: Vocabulary, learn: bool) -> dict[str, list[np.ndarray]]:
     """The terms of B reports by kind of ``TERM_KINDS``, each ``(L,)`` int32; see ``FeatureEncoder.encode``."""
-    # Cut as the BM25 baseline cuts, so that evaluation and search count the same words.
-    text = vocabulary(words(short_texts(reports, MAX_CHARACTERS)), learn)
-    title = vocabulary(words(list(reports["title"])), learn)
+
+    def numbered(texts: list[str], find: Callable[[str], list[str]], mark: str = "") -> list[np.ndarray]:
+        # In batches, as the terms of all texts at once take many times the memory of the texts.
+        batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+        found = ([[mark + term for term in find(text)] for text in batch] for batch in batches)
+        return [terms for batch in found for terms in vocabulary(batch, learn)]
+
     whole = [f"{title}\n{body}" for title, body in zip(reports["title"], reports["description"], strict=True)]
-    identifiers = [[IDENTIFIER_MARK + name for name in find_identifiers(report)] for report in whole]
-    errors = [[ERROR_MARK + line for line in find_error_lines(report)] for report in whole]
     return {
-        "text": text,
-        "title": title,
-        "identifiers": vocabulary(identifiers, learn),
-        "errors": vocabulary(errors, learn),
+        # Cut as the BM25 baseline cuts, so that evaluation and search count the same words.
+        "text": numbered(short_texts(reports, MAX_CHARACTERS), words_of),
+        "title": numbered(list(reports["title"]), words_of),
+        "identifiers": numbered(whole, find_identifiers, IDENTIFIER_MARK),
+        "errors": numbered(whole, find_error_lines, ERROR_MARK),
     }
 
 

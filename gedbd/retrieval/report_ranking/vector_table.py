@@ -199,8 +199,9 @@ class VectorTable:
 def encode_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes of vectors, their scales, and the lengths of the rests, ``(B, D) -> (B, D), (B,), (B,)``."""
     scale = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12).astype(np.float32) / MAX_CODE
-    codes = np.rint(vectors / scale[:, None]).astype(np.int8)
-    rest = np.linalg.norm(vectors - codes * scale[:, None], axis=1)
+    scaled = vectors / scale[:, None]
+    codes = np.rint(scaled, out=scaled).astype(np.int8)
+    rest = np.linalg.norm(vectors - np.multiply(codes, scale[:, None], out=scaled), axis=1)
     return codes, scale, rest.astype(np.float32)
 
 

@@ -71,7 +71,9 @@ class InMemoryIndex:
         no_groups = KnownGroups.of(np.arange(0))
         state = (keys, change, *unusable_dates(rows))
         index = cls(FeatureStore(dim), encoder, [row.issue_id for row in rows], no_groups, *state)
-        index.store.add(features_of(rows, encoder, dim, num_terms, file.path))
+        features = features_of(rows, encoder, dim, num_terms, file.path)
+        del rows  # their bytes
+        index.store.add(features)
         index.groups = find_known_groups(links, index.row_of)
         return index
 

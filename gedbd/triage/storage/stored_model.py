@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,23 +77,19 @@ class BatchingEncoder:
 
     def __init__(self, encode: Callable[[pd.DataFrame], np.ndarray]) -> None:
         self.encode = encode
-        self._waiting: list[tuple[pd.DataFrame, Future[np.ndarray]]] = []
-        self._list_lock = threading.Lock()
+        self._waiting: SimpleQueue[tuple[pd.DataFrame, Future[np.ndarray]]] = SimpleQueue()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
 
     def __call__(self, report: pd.DataFrame) -> Future[np.ndarray]:
         """Starts to encode one report; the result is its ``(D,)`` vector."""
         future: Future[np.ndarray] = Future()
-        with self._list_lock:
-            self._waiting.append((report, future))
+        self._waiting.put((report, future))
         # One call per report; if an earlier call has encoded the report, it does nothing.
         self._thread.submit(self._encode_waiting)
         return future
 
     def _encode_waiting(self) -> None:
-        with self._list_lock:
-            batch = self._waiting[:MAX_BATCH]
-            self._waiting = self._waiting[MAX_BATCH:]
+        batch = [self._waiting.get() for _ in range(min(self._waiting.qsize(), MAX_BATCH))]
         if not batch:
             return
         try:
