@@ -182,15 +182,16 @@ def receive(response: requests.Response, part: Path, offset: int) -> None:
     try:
         check_size(response, total or 0)
         check_space(part.parent, (total or start) - start)
-        with part.open("ab" if start else "wb") as out, item_progress("MB", transient=False, scale=1e6) as progress:
+        with part.open("ab" if start else "wb") as out, item_progress("MB", transient=False) as progress:
             validator_file(part).write_text(validator_of(response))
-            task = progress.add_task(part.stem, total=total, completed=start)
+            task = progress.add_task(part.stem, total=total and total / 1e6)
+            progress.update(task, completed=start / 1e6)
             for chunk in response.iter_content(CHUNK_BYTES):
                 size += len(chunk)
                 check_size(response, size)
                 check_space(part.parent, len(chunk))
                 out.write(chunk)
-                progress.advance(task, len(chunk))
+                progress.advance(task, len(chunk) / 1e6)
     except requests.RequestException:  # an OSError too, after which the bytes received so far stay
         raise
     except (ValueError, OSError):

@@ -105,7 +105,7 @@ class TrainingTime(Callback):
         self._started = 0.0
         self._reports = 0
         self._is_timed = False
-        self._training = self._evaluation = Pace("", "batches", None)
+        self._training = self._evaluation = Pace("epoch", "batches", None)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Prints the number of steps."""
@@ -113,19 +113,6 @@ class TrainingTime(Callback):
         self._epochs = (trainer.estimated_stepping_batches - trainer.global_step) / steps
         devices = f" on each of {trainer.world_size} devices" if trainer.world_size > 1 else ""
         print_detail(self.console, f"{self.about}; {steps:,} step{'' if steps == 1 else 's'} an epoch{devices}")
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Starts to count the batches of an epoch."""
-        name = f"epoch {trainer.current_epoch + 1}"
-        self._training = Pace(name, "batches", trainer.num_training_batches, is_known=True)
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Starts to count the batches of a validation."""
-        self._evaluation = Pace("validation", "batches", sum(trainer.num_val_batches), is_known=True)
-
-    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Starts to count the batches of a test."""
-        self._evaluation = Pace("test", "batches", sum(trainer.num_test_batches))
 
     def on_test_batch_end(
         self,
@@ -137,6 +124,10 @@ class TrainingTime(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         """Counts the batches of a validation or test."""
+        if batch_idx == 0:
+            counts = trainer.num_test_batches if trainer.testing else trainer.num_val_batches
+            name = "test" if trainer.testing else "validation"
+            self._evaluation = Pace(name, "batches", sum(counts), is_known=not trainer.testing)
         self._evaluation.update(batch_idx + 1)
 
     on_validation_batch_end = on_test_batch_end
@@ -146,6 +137,9 @@ class TrainingTime(Callback):
     ) -> None:
         """Times some steps of the first epoch."""
         number = batch_idx + 1
+        if batch_idx == 0:
+            name = f"epoch {trainer.current_epoch + 1}"
+            self._training = Pace(name, "batches", trainer.num_training_batches, is_known=True)
         self._training.update(number)
         if self._is_timed or number < FIRST_TIMED:
             return

@@ -420,7 +420,7 @@ def track(sequence: Iterable[T], description: str, total: float | None = None, u
             updated = now
 
 
-def item_progress(unit: str, transient: bool = True, disable: bool = False, scale: float = 1) -> "Progress":
+def item_progress(unit: str, transient: bool = True, disable: bool = False) -> "Progress":
     """A progress bar of items, with the ``state`` of a ``Pace``; outside terminals, lines instead.
 
     A line announces tasks of at least ``MIN_ANNOUNCED_ITEMS`` and those of unknown size, unless the items have no name.
@@ -430,7 +430,6 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False, scal
         unit: Name of the items, such as ``commits``; empty for items without a name.
         transient: The bar vanishes at the end.
         disable: Shows nothing.
-        scale: Number of items in a unit.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -440,10 +439,9 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False, scal
 
         def add_task(self, description: str, *arguments: Any, once: bool = False, **options: Any) -> "TaskID":
             total = options.get("total", 100.0)
-            size = None if total is None else total / scale
-            if unit and not disable and (size is None or size >= MIN_ANNOUNCED_ITEMS):
-                announce(f"{description}{f': {size:,.0f} {unit}' if size else ''} ...")
-            pace = Pace(printable(description), unit, size, once)
+            if unit and not disable and (total is None or total >= MIN_ANNOUNCED_ITEMS):
+                announce(f"{description}{f': {total:,.0f} {unit}' if total else ''} ...")
+            pace = Pace(printable(description), unit, total, once)
             return super().add_task(description, *arguments, pace=pace, **options)
 
         def update(self, task_id: "TaskID", **changes: Any) -> None:
@@ -457,8 +455,8 @@ def item_progress(unit: str, transient: bool = True, disable: bool = False, scal
         def _tell(self, task_id: "TaskID", share: float | None = None) -> None:
             task = self._tasks[task_id]
             if not disable:
-                task.fields["pace"].total = None if task.total is None else task.total / scale
-                task.fields["pace"].update(task.completed / scale, share)
+                task.fields["pace"].total = task.total
+                task.fields["pace"].update(task.completed, share)
 
     columns = (
         TextColumn("{task.fields[pace].name}", markup=False),

@@ -133,11 +133,12 @@ class TokenTable:
         Returns:
             ``input_ids`` and ``attention_mask``, both ``(U, L)`` int64.
         """
-        lengths = self.starts[rows + 1] - self.starts[rows]
+        chosen = self.of_rows(rows)
+        lengths = chosen.lengths
         # Lengths 1 and 3 give the mask [1 0 0], [1 1 1], whose true cells take the concatenated ids in order.
         mask = np.arange(lengths.max(initial=length)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
-        input_ids[mask] = np.concatenate([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows])
+        input_ids[mask] = chosen.ids
         return input_ids, mask.astype(np.int64)
 
 

@@ -62,7 +62,7 @@ def work() -> None:
     list(console.track(range(99), "few", unit="reports"))
     with console.item_progress("reports", disable=True) as progress:
         progress.add_task("disabled", total=1500)
-    with console.item_progress("MB", scale=1e6) as progress:
+    with console.item_progress("MB") as progress:
         progress.add_task("small", total=10)
         progress.add_task("unknown size", total=None)
     list(console.track(range(3), "pairs"))

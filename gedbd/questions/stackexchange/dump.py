@@ -151,14 +151,14 @@ def unpack_file(path: Path, name: str, folder: Path, limit: UnpackLimit) -> Path
         ValueError: The archive is damaged, or the file is too large for the limit or the disk.
     """
     target = folder / name
-    with _open_archive(path) as archive, target.open("wb") as out, item_progress("MB", scale=1e6) as progress:
+    with _open_archive(path) as archive, target.open("wb") as out, item_progress("MB") as progress:
         member = next(file for file in archive.list() if file.is_file and _base_name(file.filename) == name)
         check_space(folder, member.uncompressed, "dataset.path=")
-        task = progress.add_task(f"unpacking {name}", total=member.uncompressed)
+        task = progress.add_task(f"unpacking {name}", total=member.uncompressed / 1e6)
 
         def advance(count: int) -> None:
             limit.add(path, count)
-            progress.advance(task, count)
+            progress.advance(task, count / 1e6)
 
         # The factory, not a name in the archive, decides where the file is written.
         archive.extract(targets=[member.filename], factory=_writer_factory(out, advance))

@@ -59,12 +59,12 @@ def read_rows(path: Path, root: str, limit: UnpackLimit) -> Generator[Attributes
     """
     rows = _Rows(path, root)
     # The unpacked size of a compressed file is unknown.
-    total = None if path.suffix.lower() in PACKED else path.stat().st_size
-    with item_progress("MB", scale=1e6) as progress, open_packed(path, path.suffix, limit=limit) as stream:
+    total = None if path.suffix.lower() in PACKED else path.stat().st_size / 1e6
+    with item_progress("MB") as progress, open_packed(path, path.suffix, limit=limit) as stream:
         task = progress.add_task(path.name, total=total)
         for chunk in iter(partial(stream.read, CHUNK_BYTES), b""):
             yield from rows.of_chunk(chunk)
-            progress.advance(task, len(chunk))
+            progress.advance(task, len(chunk) / 1e6)
         rows.check_end()
 
 
