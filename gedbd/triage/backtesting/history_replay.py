@@ -29,7 +29,7 @@ COLUMNS = ("query", "candidate", "right", "rank", *CONFIDENCE_FEATURES)
 SAME_TITLE = "same title"
 UNNAMED_ORIGINAL = "closed as a duplicate, original unknown"
 # Right best matches. On the validation splits of three trackers, the tracker's probabilities became better than shifted
-# default ones at about 20 (Eclipse), 130 (Xamarin) and above 150 (Hadoop): benchmarks/few_duplicates.py.
+# default ones at about 20 (Eclipse), and above 140 (Xamarin) and 150 (Hadoop): benchmarks/few_duplicates.py.
 MIN_RIGHT = 50
 
 
