@@ -80,9 +80,6 @@ class TextEncoder(nn.Module):
         self.chunk_tokens: int | None = None
         if can_pack(backbone):
             backbone.set_attn_implementation(PACKED_ATTENTION)
-        for name, module in list(backbone.named_modules()):
-            if type(module) is nn.Dropout:
-                backbone.set_submodule(name, Dropout(module.p))
         self.hidden = int(backbone.config.hidden_size)
         if truncate_dim is not None and truncate_dim > self.hidden:
             raise ValueError(
@@ -221,10 +218,7 @@ def attend(
     for bucket in buckets:
         q, k, v = (_spread(tensor[bucket.start : bucket.stop], bucket) for tensor in inputs)
         with torch.autocast(q.device.type, enabled=False):
-            if dropout and q.device.type == "cpu" and torch.is_grad_enabled():
-                out = attention_with_dropout(q, k, v, bucket.mask, dropout, scaling or q.shape[-1] ** -0.5)
-            else:
-                out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
+            out = scaled_dot_product_attention(q, k, v, attn_mask=bucket.mask, dropout_p=dropout, scale=scaling)
         flat = out.transpose(1, 2).reshape(-1, *out.shape[1:2], out.shape[3])
         attended.append(flat if bucket.places is None else flat[bucket.places])
     return torch.cat(attended)[None], None
@@ -232,51 +226,6 @@ def attend(
 
 # torch.compile would compile it again for every set of bucket sizes.
 AttentionInterface.register(PACKED_ATTENTION, torch.compiler.disable(attend))  # type: ignore[no-untyped-call]
-
-
-class Dropout(nn.Dropout):
-    """PyTorch's dropout with the same numbers; on a CPU it stores a byte for each of them, not two floats."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Drops numbers in training."""
-        # In bfloat16, PyTorch's two functions round differently.
-        if self.training and self.p and input.device.type == "cpu" and input.dtype == torch.float32:
-            return torch.native_dropout(input, self.p, True)[0]
-        return super().forward(input)
-
-
-class DroppedProduct(torch.autograd.Function):
-    """``dropout(weights) @ value``, ``(B, H, L, L), (B, H, L, d) -> (B, H, L, d)``; drops again for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, value: Tensor, dropout: float) -> Tensor:
-        """Stores a byte for each dropped weight, not two floats."""
-        dropped, kept = torch.native_dropout(weights, dropout, True)
-        ctx.save_for_backward(weights, value, kept)
-        ctx.scale = 1 / (1 - dropout)
-        return dropped @ value
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        """The gradients of weights and value."""
-        weights, value, kept = ctx.saved_tensors
-        factor = kept.float().mul_(ctx.scale)
-        of_value = (weights * factor).transpose(-2, -1) @ gradients[0]
-        return factor.mul_(gradients[0] @ value.transpose(-2, -1)), of_value, None
-
-
-def attention_with_dropout(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
-) -> Tensor:
-    """The numbers of ``scaled_dot_product_attention`` on a CPU, which stores less than half as much for the gradient.
-
-    ``(B, H, L, d) x 3 -> (B, H, L, d)`` float32; ``mask (B, 1, 1, L)`` marks the tokens to attend to.
-    """
-    scores = (query * scale**0.5) @ (key.transpose(-2, -1) * scale**0.5)
-    if mask is not None:
-        scores.masked_fill_(~mask, -torch.inf)
-    attended: Tensor = DroppedProduct.apply(scores.softmax(-1), value, dropout)  # type: ignore[no-untyped-call]
-    return attended
 
 
 def _spread(tokens: Tensor, bucket: Bucket) -> Tensor:
