@@ -21,13 +21,7 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 
 from gedbd.encoders.backbone import max_positions, read_adapter, read_backbone, read_tensors, read_tokenizer
 from gedbd.encoders.model_files import RefusedModelError, find_file, local_first, problem_of
-from gedbd.encoders.model_options import (
-    ELSEWHERE,
-    find_modules,
-    find_weights,
-    stated_options,
-    transformer_settings,
-)
+from gedbd.encoders.model_options import ELSEWHERE, find_modules, find_weights, stated_options, transformer_settings
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
