@@ -363,7 +363,6 @@ class Pace:
         self.once = once
         self.is_known = is_known
         self.state = ""
-        self._is_terminal = open_console().is_terminal
         self._first: tuple[float, float, float] | None = None  # time, items and share
         self._last_line = 0.0
 
@@ -390,7 +389,7 @@ class Pace:
                 size = f" {self.total:,.0f} {self.unit}," if self.unit else ""
                 self._say(f"{self.name}:{size} about {duration(seconds + left)}{', once' if self.once else ''}")
             self.is_known = True
-        if now - self._last_line >= LONG_SECONDS and share < 1 and not self._is_terminal:
+        if now - self._last_line >= LONG_SECONDS and share < 1 and not open_console().is_terminal:
             self._say(f"{self.name}: {self.state}")
 
     def _say(self, line: str) -> None:

@@ -143,7 +143,7 @@ class Postings(NamedTuple):
         starts = self.starts[places]
         ends = np.where(self.terms[places] == terms, self.starts[places + 1], starts)
         if before is not None:
-            limit = np.int32(before)  # of the type of the rows, which a search would convert else
+            limit = np.int32(before)  # of the rows' type: another one would convert them
             ranges = zip(starts.tolist(), ends.tolist(), strict=True)
             found = [start + int(self.rows[start:end].searchsorted(limit)) for start, end in ranges]
             ends = np.array(found, dtype=np.int64)

@@ -161,11 +161,7 @@ def measure(
     lists = targets_table(val_lists, test_lists, target_precisions, confidence_level)
     dates = corpus.reports["created_at"].iloc[test.best["query"]].dropna()
     matching = TriageModel(
-        ranker,
-        confidence,
-        target_results(targets, dates),
-        target_precision,
-        target_results(lists, dates, LIST_LENGTH),
+        ranker, confidence, target_results(targets, dates), target_precision, target_results(lists, dates, LIST_LENGTH)
     )
     tables = {"targets": targets, "lists": lists} | tables_of(test, corpus, matching.target.threshold, max_examples)
     return Backtest(matching, replayed, val, test, tables)
