@@ -37,7 +37,7 @@ def main() -> list[Row]:
         reading = [json.loads(_apart("read_once", folder))["seconds"] for _ in range(2)]
         cold = json.loads(_apart("train_steps", folder, f"+trainer.max_steps={STEPS}"))
         second_start_s, second_peak_mb = map(float, _apart("first_step", folder).split())
-    batches = f"{cold['batches']:,.0f} batches, by the median of {STEPS - FIRST_TIMED}"
+    batches = f"{cold['batches']:,.0f} batches, by the median of {cold['timed']:.0f}"
     return [
         Row(SECTION, "reading the export, first time", reading[0], "s", note=size),
         Row(SECTION, "reading the export, second time", reading[1], "s", note="from the cache"),
@@ -143,6 +143,7 @@ def train_steps() -> None:
         found = {
             "first_s": times[0] - began,
             "step_s": float(np.median(np.diff(times[FIRST_TIMED:]))),
+            "timed": len(times) - FIRST_TIMED - 1,  # a small corpus has fewer batches
             "batches": self.trainer.num_training_batches,
             "validation_s": time.time() - times[-1],
             "peak_mb": peak_mb(),
