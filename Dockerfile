@@ -1,5 +1,5 @@
 # gedbd on a CPU: docker build -t gedbd . && docker run --rm gedbd --help
-# Serve an index of this machine, to this machine; others need a proxy that buffers (docs/guides/proxy.md):
+# Serve an index of this machine, to this machine; others need a proxy that buffers (docs/guides/serving.md):
 #   docker run -v "$PWD/my-index:/data/my-index" -p 127.0.0.1:8080:8080 -e GEDBD_TOKEN \
 #       gedbd serve index=my-index host=0.0.0.0 proxy=true
 FROM python:3.11-slim AS build

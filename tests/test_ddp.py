@@ -161,7 +161,7 @@ def test_one_process_alone_ranks_and_measures_after_the_training_of_two(tmp_path
 
 ROOT = Path(gedbd.train.__file__).parents[1]
 
-PAGE = (ROOT / "docs" / "guides" / "gpu.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "training.md").read_text()
 
 SMALL = ["encoder=tiny", "graph=knn", "ranking.parts=[test]", "trainer.accelerator=cpu", "trainer.max_epochs=1"]
 SMALL += ["trainer.enable_progress_bar=false", "+trainer.limit_train_batches=2"]

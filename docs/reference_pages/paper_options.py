@@ -17,7 +17,7 @@ from reference_pages.docstrings import ROOT
 from reference_pages.markdown import code, table
 from reference_pages.option_files import as_text
 
-PAGE = ROOT / "docs" / "guides" / "papers.md"
+PAGE = ROOT / "docs" / "methods" / "graph.md"
 BLOCK = re.compile(r"(<!-- paper options -->\n).*?(<!-- end -->)", re.DOTALL)
 ALIKE = ("encoder=bert", "dataset=eclipse")
 COLUMNS = {

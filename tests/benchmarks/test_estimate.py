@@ -10,7 +10,7 @@ from estimate import PUBLISHED, corpus_to_count, count_reports, jobs_of, main, r
 import gedbd
 from gedbd.configuration.options import compose_options
 
-PAGE = (Path(gedbd.__file__).parents[1] / "docs" / "guides" / "gpu.md").read_text()
+PAGE = (Path(gedbd.__file__).parents[1] / "docs" / "guides" / "training.md").read_text()
 ROWS = re.findall(r"^\| `([^`]+)` \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", PAGE, flags=re.MULTILINE)
 DEMO = ("experiment=paper_code", "dataset=demo", "encoder=bert", "pairs.fill_to=600", "fusion=text_only")
 

@@ -179,7 +179,7 @@ def test_the_shapes_are_those_of_the_manual(export):
     data = BugReports(export, "tiny", batch_size=8)
     data.setup()
     batch = next(iter(data.train_dataloader()))
-    page = Path(gedbd.__file__).parents[1] / "docs" / "concepts" / "module_and_data_module.md"
+    page = Path(gedbd.__file__).parents[1] / "docs" / "guides" / "python.md"
     rows = re.findall(r"^\| (`[^|]+`) \| `\(([^)]+)\)` \|", page.read_text(), re.MULTILINE)
     sizes = {"2": 2, "N": REPORTS}
     named = [(name, axes) for names, axes in rows for name in re.findall(r"`(\w+)`", names)]

@@ -1,5 +1,6 @@
 """The files that the manual's commands read: the demo corpus and small ones, in the folder of a test."""
 
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from small_repository import make_repository, write_published, write_reports
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 
+NAME_OF_FILE = re.compile(r"# [\w/.-]+\.\w+")  # the first line of a block that is a file
 SORTER = """class Sorter {
     void sort(int[] values) {
         for (int i = 1; i < values.length; i++) {
@@ -135,11 +137,11 @@ def stack_exchange(folder: Path) -> None:
 
 
 def files_of(page: str, folder: Path) -> None:
-    """The files that a walk-through shows: each block begins with a comment that names its file."""
+    """The files that a page shows: their blocks begin with a comment that names the file."""
     for language, text in blocks_of(page):
-        if language == "bash":
-            continue
         name, _, content = text.partition("\n")
+        if language == "bash" or not NAME_OF_FILE.fullmatch(name):
+            continue
         file = folder / name.removeprefix("# ")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)

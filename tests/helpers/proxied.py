@@ -10,7 +10,7 @@ from pathlib import Path
 
 from raw_http import answers, until
 
-MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "proxy.md"
+MANUAL = Path(__file__).parents[2] / "docs" / "guides" / "serving.md"
 NGINX = """
 daemon off;
 master_process off;

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import prepared_files as prepared
 import yaml
-from manual_lines import ROOT
 
 
 class Scenario(NamedTuple):
@@ -39,10 +38,4 @@ def scenario_of(page: str, files: tuple[str, ...] = (), options: dict[str, str] 
 CONTENT = yaml.safe_load((Path(__file__).parent / "scenarios.yaml").read_text(encoding="utf-8"))
 NOT_RUN: dict[str, list[str]] = CONTENT["not_run"]
 SCENARIOS = {page: scenario_of(page, **needs) for page, needs in CONTENT["pages"].items()}
-WALK_THROUGHS = sorted((ROOT / "docs" / "contributing").glob("add_*.md"))
-SCENARIOS |= {
-    page: Scenario(files=(partial(prepared.files_of, page),), quick=page.endswith("add_dataset.md"))
-    for page in (path.relative_to(ROOT).as_posix() for path in WALK_THROUGHS)
-}
-
 REASONS = {line: reason for reason, lines in NOT_RUN.items() for line in lines}
