@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from compare import digits
 from measure import Row
 
 SIZES = (4_000, 16_000, 64_000)
@@ -64,14 +65,13 @@ def _rows(name: str, sizes: list[int], costs: list[tuple[float, float]]) -> list
     (start, least), *grown = costs
     spent = [max(seconds - start, 0.01) for seconds, _ in grown]
     memory = [max(peak - least, 0.01) for _, peak in grown]
-    note = f"{start:.0f} s and {least:,.0f} MB of starting subtracted"
     rows = []
     for what, unit, values in (("processor time", "s", spent), ("peak memory", "MB", memory)):
-        for count, value in zip(sizes, values, strict=True):
-            rows.append(Row(SECTION, f"{name}, {count:,} reports, {what}", value, unit, note=note))
         slope = math.log(values[-1] / values[-2]) / math.log(sizes[-1] / sizes[-2])
-        between = f"between {sizes[-2]:,} and {sizes[-1]:,} reports"
-        rows.append(Row(SECTION, f"{name}, exponent of {what}", slope, "", note=between))
+        before = zip(sizes[:-1], values[:-1], strict=True)
+        smaller = ", ".join(f"{digits(value)} {unit} at {count:,}" for count, value in before)
+        note = f"exponent {slope:.2f}; {smaller}"
+        rows.append(Row(SECTION, f"{name}, {sizes[-1]:,} reports, {what}", values[-1], unit, note=note))
     return rows
 
 
