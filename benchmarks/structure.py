@@ -1,4 +1,4 @@
-"""Counts what a reader of the package meets: lines, modules, their importers, names that mean two things.
+"""Counts what a reader meets: lines, modules, their importers, names that mean two things, pages of the manual.
 
 python benchmarks/structure.py          # the tree
 python benchmarks/structure.py --run    # also how many files and functions a search and a training step run
@@ -118,6 +118,10 @@ def count_tree() -> None:
             f"  {folder.name}: {lines_of(own):,} lines, {len([one for one in own if one.stem != '__init__'])} modules"
         )
     print(f"tests: {lines_of(python_files('tests')):,} lines")
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    print(f"README.md: {lines_of([ROOT / 'README.md'])} lines")
+    print(f"docs: {lines_of(pages):,} lines, {words:,} words, {len(pages)} pages")
     pairs = arrows(files)
     print(f"arrows between folders: {len(pairs)}; tests/test_imports.py checks that none points up")
     print(f"modules with one importer: {len(single)}")
