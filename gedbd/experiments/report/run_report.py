@@ -46,7 +46,7 @@ LEAK_TEXT = (
 )
 LEAK_SHARES = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
 PAIR_COLUMNS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-EQUAL_ROWS = " Left out: {count} other methods with the same numbers as a row above."
+EQUAL_ROWS = " Methods left out, as their numbers are those of a row above: {count}."
 OVER_TEXT = (
     "Settings that differ in nothing else, as means over seeds; intervals (95%) are bootstrapped over duplicate groups."
 )
@@ -105,7 +105,7 @@ def report_runs(paths: list[Path], folder: Path, fill: Path | None, title: str, 
 def make_sections(settings: list[Setting]) -> list[Section]:
     """All sections for which the runs have results."""
     corpora = by_corpus(settings)
-    sections: list[Section | None] = [leak_section(settings)]
+    sections: list[Section | None] = []
     for corpus, corpus_settings in corpora.items():
         sections += [
             ranking_section(corpus, corpus_settings, protocol) for protocol in ranked_protocols(corpus_settings)
@@ -113,6 +113,7 @@ def make_sections(settings: list[Setting]) -> list[Section]:
     for corpus, corpus_settings in corpora.items():
         sections += [option_section(corpus, corpus_settings, name) for name in varied_options(corpus_settings)]
     sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in corpora.items()]
+    sections.append(leak_section(settings))
     sections.append(training_section([setting for setting in settings if not setting.is_baseline]))
     sections.append(projection_section(settings))
     sections += task_figures(settings)
