@@ -45,8 +45,12 @@ def test_the_blocks_of_the_guide_run_one_after_the_other(tmp_path, demo):
     for block in BLOCKS:
         # The small random encoder, which takes seconds.
         exec(compile(block.replace('"minilm"', '"tiny"'), str(GUIDE), "exec"), names)
-    assert len(BLOCKS) == 5
-    assert isinstance(names["corpus"], gedbd.Corpus)
+    assert {name: type(names[name]).__name__ for name in ("corpus", "run", "fusion", "tested")} == {
+        "corpus": "Corpus",
+        "run": "TrainingRun",
+        "fusion": "RankingResult",
+        "tested": "BacktestResult",
+    }
 
 
 @pytest.mark.slow
