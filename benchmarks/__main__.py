@@ -69,12 +69,19 @@ def main() -> None:
         return
     if chosen.fill:
         check_page(Path(chosen.fill), chosen.sections)
-    found, took = {}, []
+    found, took, failed = {}, [], []
     for name in chosen.sections or SECTIONS:
         start = time.perf_counter()
-        found[name] = _apart(name)
-        took.append(Row("make bench", f"section {name}", time.perf_counter() - start, "s"))
-    _write(chosen.out, found, took, chosen.corpus, Path(chosen.fill) if chosen.fill else None)
+        try:
+            found[name] = _apart(name)
+        except subprocess.CalledProcessError:
+            failed.append(name)
+        else:
+            took.append(Row("make bench", f"section {name}", time.perf_counter() - start, "s"))
+    if found:
+        _write(chosen.out, found, took, chosen.corpus, Path(chosen.fill) if chosen.fill else None)
+    if failed:
+        raise SystemExit(f"error: these sections ended with an error, see above: {', '.join(failed)}")
 
 
 def _apart(section: str) -> list[Row]:
