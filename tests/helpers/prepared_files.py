@@ -16,7 +16,7 @@ from small_repository import make_repository, write_published, write_reports
 from gedbd.corpora.bug_report import Report
 from gedbd.corpora.feedback import FeedbackEvent, FeedbackStore
 
-NAME_OF_FILE = re.compile(r"# [\w/.-]+\.\w+")  # the first line of a block that is a file
+NAME_OF_FILE = re.compile(r"^# ([\w/.-]+\.\w+)\n", re.MULTILINE)  # the line above the content of a file
 SORTER = """class Sorter {
     void sort(int[] values) {
         for (int i = 1; i < values.length; i++) {
@@ -137,11 +137,12 @@ def stack_exchange(folder: Path) -> None:
 
 
 def files_of(page: str, folder: Path) -> None:
-    """The files that a page shows: their blocks begin with a comment that names the file."""
+    """The files that a page shows in blocks, each below a comment that names it."""
     for language, text in blocks_of(page):
-        name, _, content = text.partition("\n")
-        if language == "bash" or not NAME_OF_FILE.fullmatch(name):
+        before, *named = NAME_OF_FILE.split(text)
+        if language == "bash" or before:
             continue
-        file = folder / name.removeprefix("# ")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        for name, content in zip(named[::2], named[1::2], strict=True):
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)

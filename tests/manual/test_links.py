@@ -124,13 +124,17 @@ def test_links_out_of_the_manual_lead_to_copies(tmp_path):
     assert card == "# Use\n\n[file](../conf/x.yaml) [back](../../index.md)"
 
 
-def test_tests_named_on_the_page_on_security_exist():
-    comments = " ".join(re.findall(r"<!--(.*?)-->", (ROOT / "docs/security.md").read_text(), re.DOTALL))
-    named = re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", comments)
+def test_tests_named_on_the_page_on_security_exist(pages):
+    page = pages["docs/security.md"]
+    sections = yaml.safe_load((ROOT / "tests" / "attack" / "promises.yaml").read_text())
+    assert "`tests/attack/promises.yaml`" in page
+    assert {f"## {section}" for section in sections} <= set(page.splitlines())
+    named = [test.split("::") for promises in sections.values() for tests in promises.values() for test in tests]
     assert len(named) > 30
+    assert all(tests for promises in sections.values() for tests in promises.values())
     missing = [
-        f"{file}::{test}"
-        for file, test in named
-        if not (ROOT / file).is_file() or (f"def {test}(" not in (ROOT / file).read_text() and test)
+        "::".join((file, *test))
+        for file, *test in named
+        if not (ROOT / file).is_file() or any(f"def {name}(" not in (ROOT / file).read_text() for name in test)
     ]
     assert not missing
