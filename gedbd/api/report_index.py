@@ -156,7 +156,7 @@ class Index:
             query: A text, whose first line is the title; a ``Report``; or a dictionary of its fields, such as
                 ``{"title": "Crash", "description": "...", "component": "Editor"}``.
             top_k: Number of groups, at most 50.
-            component: Only reports of this component, alone or among others.
+            component: Only reports with this component, even if they have others too.
             created_from: Only reports created at this time or later, such as ``2024-01-31``.
             created_before: Only reports created before this time.
 
