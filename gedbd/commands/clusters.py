@@ -1,4 +1,4 @@
-"""Group the open reports of an index that are probably the same."""
+"""Group the open reports of an index that are probably duplicates."""
 
 from pathlib import Path
 
