@@ -1,5 +1,6 @@
 """The files that the manual's commands read: the demo corpus and small ones, in the folder of a test."""
 
+import json
 import re
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -64,6 +65,12 @@ def reports_csv(folder: Path) -> None:
 def report_txt(folder: Path) -> None:
     """A report in a file."""
     (folder / "report.txt").write_text("Crash on paste\n\nA picture from the clipboard ends the program.\n")
+
+
+def notes_json(folder: Path) -> None:
+    """Two reports as JSON records."""
+    later = {"id": 2, "title": "Printing hangs", "created_at": "2026-01-09", "duplicate": 1}
+    (folder / "notes.json").write_text(json.dumps([{"id": 1, "title": "No paper", "created_at": "2026-01-02"}, later]))
 
 
 def screenshots(folder: Path) -> None:
