@@ -1,4 +1,4 @@
-"""The GitHub Action and the workflows that the manual shows: what they run; no issue's text reaches a shell."""
+"""The GitHub Action and the workflows that use it: what they run; no issue's text reaches a shell."""
 
 import json
 import os
@@ -28,9 +28,11 @@ pytestmark = pytest.mark.integration
 ROOT = Path(CONF_DIR).parent
 ACTION_DIR = ROOT / ".github" / "actions" / "suggest"
 ACTION = yaml.safe_load((ACTION_DIR / "action.yml").read_text())
-PAGE = (ROOT / "docs" / "guides" / "github.md").read_text()
-SHOWN = re.findall(r"```yaml\n# \.github/workflows/(\S+)\n(.*?)```", PAGE, flags=re.DOTALL)
-BUILDS, SUGGESTS = (yaml.safe_load(text) for _, text in SHOWN)
+# Those that the page for GitHub tells users to copy.
+WORKFLOWS = ROOT / "examples" / "workflows"
+BUILDS, SUGGESTS = (
+    yaml.safe_load((WORKFLOWS / name).read_text()) for name in ("duplicates-index.yml", "duplicates.yml")
+)
 STEPS = ACTION["runs"]["steps"]
 (COMPARE,) = (step for step in STEPS if "serve" in step.get("run", ""))
 # Lets a process import only some distributions and the standard library.
@@ -150,7 +152,8 @@ def test_it_runs_with_nothing_but_what_it_installs(stored_folder, tmp_path, conv
 
 
 def test_the_workflows_have_the_rights_they_need_and_no_more():
-    assert [name for name, _ in SHOWN] == ["duplicates-index.yml", "duplicates.yml"]
+    page = (ROOT / "docs" / "guides" / "github.md").read_text()
+    assert all(f"/examples/workflows/{path.name})" in page for path in WORKFLOWS.iterdir())
     assert BUILDS["permissions"] == {"issues": "read"}
     assert SUGGESTS["permissions"] == {"issues": "write"}
     assert set(SUGGESTS[True]) == {"issues"}  # YAML reads "on" as true
