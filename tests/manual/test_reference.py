@@ -1,5 +1,6 @@
 """The reference of the manual is complete: options, commands, the HTTP API, run folders and index files."""
 
+import ast
 import re
 import sqlite3
 from contextlib import closing
@@ -238,3 +239,22 @@ def test_docstrings_name_the_arrays_of_the_cache_of_an_index(tmp_path):
     assert set(facts) <= quoted
     kinds = "|".join((*TERM_KINDS, "field"))
     assert {re.sub(rf"^(?:{kinds}) ", "", name) for name in arrays} <= quoted | set(FIELDS)
+
+
+def texts_of(path: Path) -> list[str]:
+    """All string literals of a module; a value in an f-string becomes the text of its syntax tree."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    plain = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    joined = [node.values for node in nodes if isinstance(node, ast.JoinedStr)]
+    return plain + ["".join(str(getattr(part, "value", "")) for part in parts) for parts in joined]
+
+
+def test_the_page_on_troubleshooting_quotes_messages_of_the_code():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    quoted = set(re.findall(r"^\*\*`([^`]+)`\*\*", page, re.MULTILINE)) - {"Killed"}
+    assert len(quoted) >= 12
+    texts = [text for path in (ROOT / "gedbd").rglob("*.py") for text in texts_of(path)]
+    for message in quoted:
+        fixed = re.split(r"<[^>]+>", message)  # the words between values
+        pattern = re.compile(".+".join(map(re.escape, fixed)))
+        assert any(pattern.search(text) for text in texts), message
