@@ -65,14 +65,18 @@ def _rows(name: str, sizes: list[int], costs: list[tuple[float, float]]) -> list
     (start, least), *grown = costs
     spent = [max(seconds - start, 0.01) for seconds, _ in grown]
     memory = [max(peak - least, 0.01) for _, peak in grown]
-    rows = []
-    for what, unit, values in (("processor time", "s", spent), ("peak memory", "MB", memory)):
-        slope = math.log(values[-1] / values[-2]) / math.log(sizes[-1] / sizes[-2])
-        before = zip(sizes[:-1], values[:-1], strict=True)
-        smaller = ", ".join(f"{digits(value)} {unit} at {count:,}" for count, value in before)
-        note = f"exponent {slope:.2f}; {smaller}"
-        rows.append(Row(SECTION, f"{name}, {sizes[-1]:,} reports, {what}", values[-1], unit, note=note))
-    return rows
+    return [
+        Row(SECTION, f"{name}, {sizes[-1]:,} reports, {what}", values[-1], unit, note=_growth(sizes, values, unit))
+        for what, unit, values in (("processor time", "s", spent), ("peak memory", "MB", memory))
+    ]
+
+
+def _growth(sizes: list[int], values: list[float], unit: str) -> str:
+    """The exponent between the two largest sizes, and what was measured at the smaller ones."""
+    exponent = math.log(values[-1] / values[-2]) / math.log(sizes[-1] / sizes[-2])
+    before = zip(sizes[:-1], values[:-1], strict=True)
+    smaller = ", ".join(f"{digits(value)} {unit} at {count:,}" for count, value in before)
+    return f"exponent {exponent:.2f}; {smaller}"
 
 
 def made_up_reports(count: int, seed: int = 0) -> pd.DataFrame:

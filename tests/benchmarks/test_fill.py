@@ -14,7 +14,7 @@ def test_the_table_of_a_section_is_replaced_and_all_else_stays():
     rows = [Row("one search", "p50", 14.0, "ms", "bm25s alone", 0.5, "p95 20.0 ms", spread=(12.0, 16.0))]
     filled = fill_tables(PAGE, {"search": rows}, {"search": TITLE})
     table = filled.partition("<!-- end -->")[0]
-    assert f"{TITLE}:" in table
+    assert f"{TITLE}." in table
     assert "| one search | p50 | 14 [12, 16] | ms | 0.5 | bm25s alone | p95 20.0 ms |" in table
     assert "old" not in filled
     assert filled.startswith("Before.\n\n<!-- benchmark: search -->\n")
