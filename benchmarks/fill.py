@@ -47,7 +47,7 @@ def fill_tables(text: str, found: Mapping[str, Sequence[Row]], titles: Mapping[s
         titles: Corpus, machine and date of each, which come below the table.
     """
     for name, rows in found.items():
-        block = f"<!-- benchmark: {name} -->\n\n{markdown_table(rows)}\n\n{titles[name]}.\n<!-- end -->"
+        block = f"<!-- benchmark: {name} -->\n{markdown_table(rows)}\n\n{titles[name]}.\n<!-- end -->"
         text = re.sub(_block(name), lambda _, block=block: block, text, flags=re.DOTALL)
     return text
 

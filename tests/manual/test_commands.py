@@ -78,7 +78,7 @@ def test_the_lists_name_lines_that_the_manual_has() -> None:
 
 def test_all_commands_are_in_bash_blocks() -> None:
     languages = [language for page in ALL_PAGES for language, _ in blocks_of(page)]
-    assert set(languages) == {"bash", "python", "yaml", "json", "bibtex", "text"}
+    assert set(languages) == {"bash", "python", "yaml", "json", "text"}
     texts = [(ROOT / page).read_text(encoding="utf-8") for page in ALL_PAGES]
     assert languages.count("bash") == sum(text.count("```bash") for text in texts)
 
