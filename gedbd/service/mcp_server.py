@@ -142,11 +142,11 @@ class IndexFields(BaseModel):
 
 
 class FindAnswer(IndexFields):
-    """The most likely duplicates, the most likely first."""
+    """The best matches, in the order of the ranker's scores."""
 
     untrusted_text: Literal[True] = UNTRUSTED
     nothing_likely: bool = Field(
-        description=f"Whether every probability is below {LIKELY:g}: the matches are only the closest reports then"
+        description=f"Whether every probability is below {LIKELY:g}; duplicates in other words may be: read three"
     )
     matches: list[MatchAnswer]
 
