@@ -106,18 +106,18 @@ def _write(folder: Path, found: dict[str, list[Row]], took: list[Row], corpus: s
     print_table(console, pd.DataFrame([shown(row) for row in rows], columns=[*HEADER[:-1], "note"]), record.title)
     print_path(console, "written to", folder)
     print_path(console, "the record for make bench-compare:", kept)
-    _draw(folder / "benchmark", [row for row in rows if row.ratio is not None], record.title)
+    _draw(folder / "benchmark", rows, record.title)
 
 
 def _draw(path: Path, rows: list[Row], title: str) -> None:
     """Ratios as bars from 1 on a logarithmic axis."""
-    figure = Figure(figsize=(8, 0.6 + 0.34 * len(rows)), layout="constrained")
+    bars = [(row, row.ratio) for row in rows if row.ratio is not None]
+    figure = Figure(figsize=(8, 0.6 + 0.34 * len(bars)), layout="constrained")
     axes = figure.subplots()
-    names = [f"{row.section}: {row.what}" for row in rows]
-    ratios = [row.ratio for row in rows]
-    axes.barh(names, [ratio - 1 for ratio in ratios], left=1, color=BLUE)
-    for place, row in enumerate(rows):
-        axes.text(1.1 * max(1, row.ratio), place, f"{digits(row.ratio)}x {row.reference}", va="center", fontsize=8)
+    ratios = [ratio for _, ratio in bars]
+    axes.barh([f"{row.section}: {row.what}" for row, _ in bars], [ratio - 1 for ratio in ratios], left=1, color=BLUE)
+    for place, (row, ratio) in enumerate(bars):
+        axes.text(1.1 * max(1, ratio), place, f"{digits(ratio)}x {row.reference}", va="center", fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(0.7 * min([1, *ratios]), 200 * max([1, *ratios]))
     axes.axvline(1, color="black", linewidth=0.8)

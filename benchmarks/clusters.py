@@ -72,6 +72,7 @@ def learn_until(corpus: Corpus, vectors: np.ndarray, bounds: Sequence[float], se
 def hide_and_find(corpus: Corpus, vectors: np.ndarray, bounds: Sequence[float], model: TriageModel) -> HiddenGroups:
     """Hides the links of a fifth and of later reports, and finds pairs in it."""
     start, end = (round(len(corpus) * bound) for bound in bounds[1:])
+    assert corpus.links is not None
     links = corpus.links.pairs
     known = links[:, links.max(axis=0) < start]
     history = ReportHistory.of_reports(corpus.reports.iloc[:end], vectors[:end], known, corpus.group[:end])

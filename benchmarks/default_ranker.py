@@ -7,6 +7,7 @@ the ranker that is kept is trained on both.
 """
 
 import argparse
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
@@ -14,12 +15,15 @@ import numpy as np
 
 import gedbd.localization.change_ranking
 from gedbd.evaluation.significance import compare_means
-from gedbd.localization.change_ranking.change_ranker import DEFAULT
+from gedbd.localization.change_ranking.change_ranker import DEFAULT, ChangeRanker
 from gedbd.localization.change_ranking.change_training import (
     ChangeExample,
     ChangeTrainingOptions,
     Replay,
+    existing_paths,
     fit_examples,
+    fixed_sources,
+    reports_of,
 )
 from gedbd.localization.readers.changesets import read_localization
 
@@ -62,7 +66,7 @@ commits. `gedbd locate-backtest` says how good it is on a tracker's own history,
 """
 
 
-def first_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
+def first_ranks(examples: list[ChangeExample], ranker: ChangeRanker | None = None) -> np.ndarray:
     """Rank of the first inducing commit of each report, by a ranker or else by BM25 over diffs."""
     found = []
     for example in examples:
@@ -73,12 +77,19 @@ def first_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
     return np.array(found)
 
 
-def first_file_ranks(examples: list[ChangeExample], ranker=None) -> np.ndarray:
+def with_earlier_files(replay: Replay, examples: Mapping[int, ChangeExample]) -> list[ChangeExample]:
+    """The examples whose fix changed a source file that existed before the report, a candidate or not."""
+    history, fixing = replay.history, replay.corpus.fixing
+    assert fixing is not None
+    sources = {row: fixed_sources(history, fixing.relevant(row)) for row in examples}
+    earlier = {row: existing_paths(history, sources[row], one.features.num_commits) for row, one in examples.items()}
+    return [one for row, one in examples.items() if len(earlier[row])]
+
+
+def first_file_ranks(examples: list[ChangeExample], ranker: ChangeRanker | None = None) -> np.ndarray:
     """Rank of the first fixed file of each report, infinite if none is a candidate; by a ranker or else by BM25."""
     found = []
     for example in examples:
-        if not len(example.fixed):
-            continue
         files = example.features.files
         scores = files.features[:, 0] if ranker is None else ranker.file_probability(files)
         is_fixed = example.is_fixed[np.lexsort((files.paths, -scores))]
@@ -109,12 +120,12 @@ def main() -> None:
     parser.add_argument("--output", default=str(Path(gedbd.localization.change_ranking.__file__).parent))
     arguments = parser.parse_args()
     options = ChangeTrainingOptions(num_seeds=arguments.num_seeds, new_weight=NEW_WEIGHT)
-    examples = {}
-    data = []
+    examples, of_files, data = {}, {}, []
     for folder in arguments.folders:
         corpus = read_localization(folder)
-        reports = corpus.reports.documents.table
-        examples[corpus.name] = list(Replay(corpus, tracker=False).examples(range(len(reports))).values())
+        replay = Replay(corpus, tracker=False)
+        found = replay.examples(range(len(reports_of(corpus))))
+        examples[corpus.name], of_files[corpus.name] = list(found.values()), with_earlier_files(replay, found)
         data.append(
             f"{corpus.name}, {len(examples[corpus.name]):,} fixed reports, {len(corpus.commits.table):,} commits"
         )
@@ -131,7 +142,7 @@ def main() -> None:
         rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))
         is_new = np.array([example.is_new for example in examples[tested] if len(example.inducing)])
         rows.append(row(trained, f"{tested}, new commits", learnt[is_new], bm25[is_new]))
-        learnt, bm25 = first_file_ranks(examples[tested], ranker), first_file_ranks(examples[tested])
+        learnt, bm25 = first_file_ranks(of_files[tested], ranker), first_file_ranks(of_files[tested])
         later = slice(len(learnt) // 2, None)
         file_rows.append(row(trained, tested, learnt, bm25))
         file_rows.append(row(trained, f"{tested}, later half", learnt[later], bm25[later]))

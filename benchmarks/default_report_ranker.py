@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from ranker_card import write_figures
-from report_lists import TEST, TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
+from report_lists import Tracker, fit_default, load_tracker, metrics, ranks, rounded_trees
 
 import gedbd
+from gedbd.corpora.corpus import TEST, TRAIN, VAL
 from gedbd.retrieval.report_ranking.report_ranker import DEFAULT, ReportRanker
 from gedbd.retrieval.report_ranking.report_training import fit_ranker
 from gedbd.triage.backtesting.history_replay import folds
@@ -84,7 +85,8 @@ def first_matches(tracker: Tracker, ranker: ReportRanker) -> tuple[Matches, np.n
             weight.append(np.full(known.sum(), stands_for))
             groups.append(np.full(known.sum(), one.group[one.right][0] if one.right.any() else one.row))
     places = np.repeat(np.arange(len(right)), list(map(len, right)))
-    return Matches(*map(np.concatenate, (features, right, weight)), folds(np.concatenate(groups))), places
+    found = Matches(*map(np.concatenate, (features, right, weight, groups)))
+    return found._replace(fold=folds(found.fold)), places
 
 
 def fit_confidence(trackers: Sequence[Tracker], rankers: Sequence[ReportRanker]) -> MatchProbability:

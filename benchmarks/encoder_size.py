@@ -121,6 +121,9 @@ def _encoder(name: str) -> TextEncoder:
     return model
 
 
+contestant: Contestant  # of this process
+
+
 def _start(name: str, precision: str) -> None:
     global contestant
     contestant = Contestant(name, precision)

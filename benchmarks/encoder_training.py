@@ -14,10 +14,9 @@ from time import perf_counter, process_time
 
 import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
 import torch
 from measure import peak_mb
-from prepared_data import configuration
+from prepared_data import attach, configuration
 from rich.console import Console
 
 from gedbd.duplicates.bug_reports import Batch, BugReports
@@ -46,9 +45,7 @@ def prepared(options: list[str]) -> tuple[BugReports, DuplicateDetector]:
     setup = DuplicatesTask().build(configuration(*SETTINGS, *options), Console(stderr=True), ("val",))
     assert isinstance(setup.data, BugReports)
     assert isinstance(setup.system, DuplicateDetector)
-    setup.system.trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
-    setup.system.trainer.datamodule = setup.data
-    setup.system.log = lambda *_, **__: None
+    attach(setup.data, setup.system)
     return setup.data, setup.system
 
 

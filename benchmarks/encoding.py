@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from hydra.utils import instantiate
@@ -12,7 +13,8 @@ from transformers import PreTrainedTokenizerBase
 
 from gedbd.encoders.backend import PreparedBackend, Torch, encode_texts
 from gedbd.encoders.loaded_encoder import LoadedEncoder, calibration_texts
-from gedbd.encoders.openvino_backend import PRECISIONS, OpenVino, has_bfloat16
+from gedbd.encoders.openvino_backend import OpenVino
+from gedbd.encoders.openvino_model import PRECISIONS, has_bfloat16
 from gedbd.text.tokens import tokenize
 
 REPORTS, REPEATS = 512, 3
@@ -46,9 +48,13 @@ def _rates(
 ) -> list[Row]:
     """Reports a second, tokenising included."""
     peer = sentence_transformer(length)
+
+    def encode(backend: PreparedBackend) -> object:
+        return encode_texts(tokenize(texts, tokenizer, length), backend)
+
     calls: dict[str, Callable[[], object]] = {PEER: lambda: peer.encode(texts, show_progress_bar=False)}
     for name, backend in backends.items():
-        calls[name] = lambda backend=backend: encode_texts(tokenize(texts, tokenizer, length), backend)
+        calls[name] = partial(encode, backend)
     rates = {name: len(texts) / values for name, values in take_turns(calls, REPEATS).items()}
     section, note = "encoding", f"{len(texts):,} reports, {length} tokens"
     rows = [repeated(section, f"{PEER}, encode", rates[PEER], "reports/s", note=note)]

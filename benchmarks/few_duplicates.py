@@ -9,13 +9,14 @@ its training part, probabilities are learnt, or those of the others are shifted.
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from default_report_ranker import first_matches, fit_confidence
-from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker
+from report_lists import Tracker, fit_default, load_tracker
 
+from gedbd.corpora.corpus import TRAIN, VAL
 from gedbd.triage.triage_model import Matches, MatchProbability, fit_shift, learn_confidence
 
 SIZES = (8, 32, 64, 128, 256)
@@ -67,7 +68,7 @@ def measure(default: MatchProbability, learn: Matches, val: Matches) -> Measured
     return Measured(int(best.right.sum()), log_loss(default(val.features), val), shifted, own)
 
 
-def rows_of(tracker: Tracker, others: Sequence[Tracker], draws: int) -> Iterator[dict]:
+def rows_of(tracker: Tracker, others: Sequence[Tracker], draws: int) -> Iterator[dict[str, Any]]:
     """The rows of one tracker, one for each size: means over the draws."""
     ranker = fit_default(others, 1, 120)
     rankers = [fit_default([one for one in others if one is not other], 1, 120) for other in others]
@@ -81,7 +82,8 @@ def rows_of(tracker: Tracker, others: Sequence[Tracker], draws: int) -> Iterator
         drawn = [np.isin(places, some) for some in samples(part, is_duplicate, size, draws)]
         found = [measure(default, matches.take(rows), val) for rows in drawn]
         if found:
-            yield {"tracker": tracker.name, "duplicates": size} | pd.DataFrame(found).mean().to_dict()
+            means = dict(zip(Measured._fields, pd.DataFrame(found).mean(), strict=True))
+            yield {"tracker": tracker.name, "duplicates": size, **means}
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ def fill_tables(text: str, found: Mapping[str, Sequence[Row]], titles: Mapping[s
     """
     for name, rows in found.items():
         block = f"<!-- benchmark: {name} -->\n{markdown_table(rows)}\n\n{titles[name]}.\n<!-- end -->"
-        text = re.sub(_block(name), lambda _, block=block: block, text, flags=re.DOTALL)
+        text = re.sub(_block(name), block.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
 
 

@@ -29,7 +29,7 @@ def main() -> None:
             os._exit(0)
         return whole(self, batch, batch_idx)
 
-    DuplicateDetector.training_step = step
+    DuplicateDetector.training_step = step  # type: ignore[method-assign]
     gedbd.train.main()
     # A small corpus has fewer steps.
     print(reached[0] - began, peak_mb(), flush=True)

@@ -9,22 +9,25 @@ time from arithmetic and an assumed share of the peak, the bytes by what a forwa
 
 import csv
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import date
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
 import torch
 from measure import Row, repeated, seconds, take_turns
+from prepared_data import attach
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn.functional import normalize
+from torch.optim import Optimizer
 from transformers import AutoConfig, AutoModel
 
 from gedbd.corpora.corpus import Corpus
-from gedbd.duplicates.bug_reports import BugReports
+from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.duplicate_detector import DuplicateDetector
 from gedbd.duplicates.graph.adjacency import DenseAdjacency
 from gedbd.duplicates.graph.gcn import GraphBranch, WeightedSum
@@ -73,7 +76,7 @@ def main() -> list[Row]:
     lengths = np.interp(np.random.default_rng(0).random(REPORTS), np.linspace(0, 1, len(LENGTHS)), LENGTHS).astype(int)
     group = np.sort(np.concatenate([np.repeat(np.arange(GROUPS), 2), np.arange(REPORTS - 2 * GROUPS) % GROUPS]))
     data, system = assembled(lengths, group, BATCH, "cuda")
-    spent = seconds(lambda: [_step(system, batch) for batch in data.train_dataloader()])
+    spent = seconds(lambda: deque(map(partial(_step, system), data.train_dataloader()), 0))
     return [*rows, Row(SECTION, "an epoch of Eclipse's size", spent, "s", note=f"{name}; paper: 1,086 s on an A100")]
 
 
@@ -102,7 +105,7 @@ def costs() -> Iterator[dict[str, object]]:
 def flops_per_token(encoder: TextEncoder) -> float:
     """Operations of a token forward and backward: 6 a weight of the layers, and those of attention."""
     config = encoder.backbone.config
-    attention = 12 * config.num_hidden_layers * config.hidden_size * COST_TOKENS
+    attention: float = 12 * config.num_hidden_layers * config.hidden_size * COST_TOKENS
     return 6 * _layer_weights(encoder) + attention
 
 
@@ -167,14 +170,15 @@ def assembled(
     corpus = Corpus.of_table("random", reports, first[np.searchsorted(np.unique(group), group)])
     positives = sum(size * (size - 1) // 2 for size in np.bincount(group))
     ratio = NEGATIVES / positives if count == REPORTS else 1.0
-    batches = GroupBatches(batch_size, 0, 0.0, ratio, 0.0, 1)
+    batches: Any = GroupBatches(batch_size, 0, 0.0, ratio, 0.0, 1)
     graph = DenseAdjacency(normalize(torch.randn(count, 10), dim=1), torch.ones(count, dtype=torch.bool))
     pairs = pd.DataFrame({"earlier": [], "later": [], "label": [], "part": []})
     prepared = PreparedData(corpus, np.zeros(count, dtype=np.int8), corpus.group, pairs, {})
     data = BugReports(prepared, batches=batches)
     data.tokens = tokens
+    no_tokenizer: Any = None
     system = DuplicateDetector(
-        LoadedEncoder(_encoder(name), tokenizer=None, max_tokens=max(LENGTHS)),
+        LoadedEncoder(_encoder(name), no_tokenizer, max_tokens=max(LENGTHS)),
         fusion=WeightedSum(0.5),
         loss=CosineEmbeddingLoss(0.5),
         optimizer=partial(adamw, lr=2e-5, head_lr=1e-4, weight_decay=0.01, fused=True),
@@ -182,20 +186,18 @@ def assembled(
     )
     system.branch = GraphBranch(graph, count, DIM, "text")
     system.to(device)
-    system.trainer = pl.Trainer(accelerator="auto", logger=False, enable_checkpointing=False)
-    system.trainer.datamodule = data
-    system.log = lambda *_, **__: None
+    attach(data, system, "auto")
     system.optimizer = system.configure_optimizers()["optimizer"]
     return data, system
 
 
-def _step(system: DuplicateDetector, batch: tuple[torch.Tensor, ...], precision: str = "bfloat16") -> None:
-    moved = type(batch)(*(value.to(system.device) for value in batch))
+def _step(system: DuplicateDetector, batch: Batch, precision: str = "bfloat16") -> None:
+    moved, optimizer = Batch(*(value.to(system.device) for value in batch)), cast(Optimizer, system.optimizer)
     with _autocast(system.device.type, precision):
         loss = system.training_step(moved, 0)
     loss.backward()
-    system.optimizer.step()
-    system.optimizer.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
     if system.device.type == "cuda":
         torch.cuda.synchronize()
 

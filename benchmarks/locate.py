@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,11 +55,13 @@ def _ranking(folder: Path) -> list[Row]:
     ranker = default_ranker()
     reports = corpus.reports.reports.tail(REPORTS)
     # The date of none: every commit is ranked for each.
-    queries = [ChangeQuery(row.title, row.description) for row in reports.itertuples()]
-    ranker.find_in(query_features(history, queries[0]), TOP_K)
-    taken = 1000 * np.array(
-        [seconds(lambda query=query: ranker.find_in(query_features(history, query), TOP_K)) for query in queries]
-    )
+    queries = [ChangeQuery(*texts) for texts in zip(reports["title"], reports["description"], strict=True)]
+
+    def find(query: ChangeQuery) -> None:
+        ranker.find_in(query_features(history, query), TOP_K)
+
+    find(queries[0])
+    taken = 1000 * np.array([seconds(partial(find, query)) for query in queries])
     size = f"{len(history):,} changesets, {len(queries)} reports of {folder.name}"
     p50, p95 = np.percentile(taken, (50, 95))
     return [

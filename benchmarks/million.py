@@ -18,7 +18,7 @@ from gedbd.corpora.bug_report import Report
 from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.loaded_encoder import unit_rows
-from gedbd.encoders.openvino_backend import has_bfloat16
+from gedbd.encoders.openvino_model import has_bfloat16
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage import stored_model
 from gedbd.triage.storage.folder_store import compact, read_index

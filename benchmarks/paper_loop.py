@@ -74,7 +74,8 @@ class PaperLoop:
         )
         hidden = self.backbone(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state
         weight = tokens["attention_mask"][:, :, None]
-        return self.projection((hidden * weight).sum(1) / weight.sum(1))
+        vectors: Tensor = self.projection((hidden * weight).sum(1) / weight.sum(1))
+        return vectors
 
     def fuse(self, z_text: Tensor, rows: np.ndarray) -> Tensor:
         """Half text, half graph: two convolutions over all reports."""
@@ -82,4 +83,5 @@ class PaperLoop:
         x = self.x.index_put((index,), z_text)
         x = (self.graph(self.conv1.lin(x)) + self.conv1.bias).relu()
         x = self.graph(self.conv2.lin(x)) + self.conv2.bias
-        return 0.5 * z_text + 0.5 * x[index]
+        fused: Tensor = 0.5 * z_text + 0.5 * x[index]
+        return fused

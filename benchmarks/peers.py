@@ -98,8 +98,8 @@ def _faiss(texts: list[str], vectors: np.ndarray, max_tokens: int) -> Callable[[
 
     def search(row: int) -> np.ndarray:
         query = model.encode([texts[row]], normalize_embeddings=True, show_progress_bar=False)
-        chosen = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, row))
-        return index.search(query, DEEP, params=chosen)[1][0]
+        chosen = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, row))  # type: ignore[call-arg]
+        return np.asarray(index.search(query, DEEP, params=chosen)[1][0])
 
     return search
 

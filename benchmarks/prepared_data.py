@@ -29,11 +29,17 @@ def configuration(*more: str) -> DictConfig:
 
 def built(*more: str) -> tuple[BugReports, DuplicateDetector]:
     """Data and system, ready for a step."""
+    data, system, *_ = DuplicatesTask().build(configuration(*more), Console(quiet=True))
+    assert isinstance(data, BugReports)
+    assert isinstance(system, DuplicateDetector)
+    attach(data, system)
+    return data, system
+
+
+def attach(data: BugReports, system: DuplicateDetector, accelerator: str = "cpu") -> None:
+    """Makes steps possible without ``fit``; nothing is logged."""
     import pytorch_lightning as pl
 
-    data, system, *_ = DuplicatesTask().build(configuration(*more), Console(quiet=True))
-    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
-    trainer.datamodule = data
-    system.trainer = trainer
-    system.log = lambda *_, **__: None
-    return data, system
+    system.trainer = pl.Trainer(accelerator=accelerator, logger=False, enable_checkpointing=False)
+    system.trainer.datamodule = data  # type: ignore[attr-defined]
+    system.log = lambda *_, **__: None  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from measure import Row
 
@@ -62,9 +63,10 @@ def read_record(path: Path) -> Record:
         raise ValueError(f"{path}: no record of make bench: {error}") from error
 
 
-def read_row(content: dict[str, object]) -> Row:
+def read_row(content: dict[str, Any]) -> Row:
     """A row from JSON, whose pairs are lists."""
-    return Row(**{name: tuple(value) if isinstance(value, list) else value for name, value in content.items()})
+    values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in content.items()}
+    return Row(**values)
 
 
 def two_newest(folder: Path = FOLDER) -> tuple[Path, Path]:
@@ -73,9 +75,10 @@ def two_newest(folder: Path = FOLDER) -> tuple[Path, Path]:
     Raises:
         ValueError: If there are no two such records.
     """
-    *earlier, newest = sorted(folder.glob("*.json")) or [None]
-    if newest is None:
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
         raise ValueError(f"{folder}: no record; make bench writes one")
+    *earlier, newest = paths
     record = read_record(newest)
     for path in reversed(earlier):
         other = read_record(path)

@@ -1,7 +1,8 @@
 """The replayed queries of trackers, as the benchmarks of report rankers read them, and what they train and count."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from gedbd.corpora.corpus import TEST, TRAIN, VAL, Corpus
+from gedbd.corpora.corpus import TEST, Corpus
 from gedbd.corpora.tracker_samples import sample_of
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.io.files import CONF_DIR
@@ -21,7 +22,6 @@ from gedbd.retrieval.report_ranking.report_training import Replayed, ReportHisto
 from gedbd.retrieval.scorers.dense_scorer import cosines
 from gedbd.triage.backtesting.history_replay import unknown_reasons
 
-PARTS = (TRAIN, VAL, TEST)
 # How large these are depends on the encoder, whose cosines are distributed in their own way.
 OF_ENCODER = ("dense", "dense group mean", "dense hub", "dense query hub", "sum")
 # What a tracker without dates does not have.
@@ -83,14 +83,14 @@ def load_tracker(path: str, backend: str, num_others: int, kept: Path | None) ->
     history = ReportHistory.of_corpus(corpus, vectors)
     single = np.setdiff1d(np.arange(1, len(corpus)), history.duplicates)
     others = single[np.linspace(0, len(single) - 1, min(num_others, len(single))).round().astype(int)]
-    found = [
+    found, single_found = (
         [one._replace(group=corpus.group[one.best]) for one in history.replay(rows, name)]
         for rows in (history.duplicates, others)
-    ]
-    unknown = unknown_candidates([one for some in found for one in some], corpus)
+    )
+    unknown = unknown_candidates([*found, *single_found], corpus)
     part = parts_by_time(len(corpus))
     unweighted = unweighted_ranks(history, history.duplicates[part[history.duplicates] == TEST])
-    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), *found, unknown, part, unweighted)
+    tracker = Tracker(name, len(corpus), sample_of(corpus.reports), found, single_found, unknown, part, unweighted)
     if place is not None:
         place.write_bytes(pickle.dumps(tracker._asdict()))
     return tracker
@@ -145,8 +145,8 @@ def fit_default(trackers: Sequence[Tracker], num_seeds: int, rounds: int) -> Rep
             relevance.append(one.right[:MAX_CANDIDATES].astype(np.int64))
             weight.append(1000 / len(usable))
     lists = LabelledLists(features, relevance, np.array(weight) / np.mean(weight))
-    settings = {"feature_fraction": 0.4, "truncation": 20, "min_child": 30, "num_leaves": 15}
-    trees = fit_boosted_trees(lists, seeds=range(num_seeds), rounds=rounds, **settings)
+    fit = partial(fit_boosted_trees, feature_fraction=0.4, truncation=20, min_child=30, num_leaves=15)
+    trees = fit(lists, seeds=range(num_seeds), rounds=rounds)
     return ReportRanker(rounded_trees(trees), trained_on=tuple(one.sample for one in trackers))
 
 
@@ -156,7 +156,7 @@ def rounded_trees(trees: BoostedTrees) -> BoostedTrees:
     return BoostedTrees(rounded, trees.num_features)
 
 
-def ranks(queries: Sequence[Replayed], score) -> np.ndarray:
+def ranks(queries: Sequence[Replayed], score: Callable[[Replayed], np.ndarray]) -> np.ndarray:
     """Rank of the right group of each query, 0 if it is no candidate; groups of today count once."""
     found = []
     for one in queries:

@@ -11,15 +11,17 @@ import os
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 from ranker_card import write_curve
-from report_lists import TRAIN, VAL, Tracker, fit_default, load_tracker, metrics, ranks
+from report_lists import Tracker, fit_default, load_tracker, metrics, ranks
 
 import gedbd
+from gedbd.corpora.corpus import TRAIN, VAL
 from gedbd.evaluation.figures import GREY, colour, save_figure
-from gedbd.retrieval.report_ranking.report_ranker import DEFAULT
+from gedbd.retrieval.report_ranking.report_ranker import DEFAULT, ReportRanker
 from gedbd.retrieval.report_ranking.report_training import RankerOptions, fit_ranker, usable_queries
 
 SIZES = (10, 30, 100, 300, 0)  # 0: all
@@ -28,13 +30,13 @@ FIGURE = Path("docs/images/report_ranker_curve.png")
 OPTIONS = RankerOptions(num_seeds=1, default_below=0)
 
 
-def curve_of(tracker: Tracker, base: Path, num_draws: int) -> list[dict]:
+def curve_of(tracker: Tracker, base: Path, num_draws: int) -> list[dict[str, Any]]:
     """The figures of one tracker, a row a method, size and draw."""
     val = tracker.of_part(VAL)
     usable = usable_queries(tracker.of_part(TRAIN))
     rows = []
 
-    def measure(method: str, size: int, draw: int, ranker) -> None:
+    def measure(method: str, size: int, draw: int, ranker: ReportRanker) -> None:
         r1, r10, mrr = metrics(ranks(val, lambda one: ranker.scores(one.features)))
         rows.append({"tracker": tracker.name, "method": method, "queries": size, "draw": draw})
         rows[-1] |= {"rr@1": r1, "rr@10": r10, "mrr": mrr}

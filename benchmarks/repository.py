@@ -40,7 +40,8 @@ def main() -> list[Row]:
 def _measured_apart(folder: str) -> dict[str, float]:
     command = [sys.executable, "-c", "from repository import measured; measured()", folder]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent)
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
 
 
 def measured() -> None:

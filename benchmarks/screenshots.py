@@ -14,9 +14,9 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from PIL import Image, ImageDraw, ImageFont
 
-from gedbd.configuration.command import CONF_DIR
 from gedbd.corpora.fields import components
 from gedbd.corpora.screenshots import check_images, write_captions
+from gedbd.io.files import CONF_DIR
 
 COUNT, SEED = 48, 0
 SIZE, MARGIN, LINE, LETTERS = (640, 240), 20, 26, 60

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from prepared_data import configuration
 
 from gedbd.corpora.bug_report import Report, report_from_row
 from gedbd.corpora.corpus import Corpus
-from gedbd.encoders.openvino_backend import has_bfloat16
+from gedbd.encoders.openvino_model import has_bfloat16
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.report_ranking.candidate_features import candidate_features
@@ -73,9 +74,7 @@ def _stages(history: ReportHistory, ranker: ReportRanker) -> list[Row]:
         found = find_candidates(QueryScores(history.store, query, groups))
         middle = time.perf_counter()
         (features,) = candidate_features([found])
-        waits.append(
-            [middle - start, time.perf_counter() - middle, seconds(lambda table=features: ranker.scores(table))]
-        )
+        waits.append([middle - start, time.perf_counter() - middle, seconds(partial(ranker.scores, features))])
     figures = 1000 * np.percentile(waits[WARM:], [50, 95], axis=0)
     trees = ranker.model.trees if isinstance(ranker.model, BoostedTrees) else ()
     names = ("first stage", "features of its candidates", f"ranker of {len(trees)} trees")
@@ -136,10 +135,10 @@ def _whole(path: Path, asked: Sequence[Report], texts: list[str]) -> list[Row]:
 
 def _row(name: str, search: Callable[[Report], object], asked: Sequence[Report], peer: Row | None) -> Row:
     """Median and 95th percentile of milliseconds."""
-    waits = [1000 * seconds(lambda report=report: search(report)) for report in asked][WARM:]
+    waits = [1000 * seconds(partial(search, report)) for report in asked][WARM:]
     middle, high = np.percentile(waits, [50, 95])
-    versus = ("bm25s alone", peer.value / middle) if peer else ()
-    return Row("one search", f"{name}, p50", float(middle), "ms", *versus, note=f"p95 {high:.1f} ms")
+    reference, ratio = ("bm25s alone", peer.value / middle) if peer else ("", None)
+    return Row("one search", f"{name}, p50", float(middle), "ms", reference, ratio, f"p95 {high:.1f} ms")
 
 
 def _words(texts: list[str]) -> object:

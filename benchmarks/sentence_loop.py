@@ -9,6 +9,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.losses import CosineSimilarityLoss
 from sentence_transformers.models import Pooling, Transformer
+from torch import Tensor
 
 
 def sentence_transformer(max_tokens: int) -> SentenceTransformer:
@@ -37,10 +38,12 @@ class SentenceLoop:
         self.trainer = SentenceTransformerTrainer(model, settings, Dataset.from_dict(rows), loss=loss)
         self.model = model.train()
         self.batches = iter(self.trainer.get_train_dataloader())
-        self.trainer.create_optimizer()
+        self.optimizer = self.trainer.create_optimizer()
 
     def step(self) -> None:
         """One step."""
-        self.trainer.compute_loss(self.model, next(self.batches)).backward()
-        self.trainer.optimizer.step()
+        loss = self.trainer.compute_loss(self.model, next(self.batches))
+        assert isinstance(loss, Tensor)
+        loss.backward()
+        self.optimizer.step()
         self.model.zero_grad()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +38,17 @@ def main() -> list[Row]:
 
 def measured() -> None:
     """Reads the dump in the folder that the command line names, and prints what that took."""
+    from gedbd.corpora.corpus import Corpus
     from gedbd.questions.stackexchange.reader import read_stackexchange
 
-    found = []
+    found: list[Corpus] = []
     before = time.process_time()
     spent = seconds(lambda: found.append(read_stackexchange("made up", sys.argv[1])))
     cpu_seconds = time.process_time() - before
-    assert len(found[0]) == QUESTIONS
-    print(
-        json.dumps({"seconds": spent, "cpu_seconds": cpu_seconds, "peak_mb": peak_mb(), "links": len(found[0].links)})
-    )
+    (corpus,) = found
+    assert len(corpus) == QUESTIONS
+    assert corpus.links is not None
+    print(json.dumps({"seconds": spent, "cpu_seconds": cpu_seconds, "peak_mb": peak_mb(), "links": len(corpus.links)}))
 
 
 def write_dump(folder: Path, questions: int = QUESTIONS, answers: int = ANSWERS, seed: int = 0) -> None:
@@ -68,7 +70,7 @@ def write_dump(folder: Path, questions: int = QUESTIONS, answers: int = ANSWERS,
     _write(folder / "PostLinks.xml", "postlinks", links)
 
 
-def _posts(is_question: np.ndarray, ids: np.ndarray, tags: list[str], rng: np.random.Generator):
+def _posts(is_question: np.ndarray, ids: np.ndarray, tags: list[str], rng: np.random.Generator) -> Iterator[str]:
     """The attributes of each post. Bodies are one to six paragraphs of a pool; the lengths are those of Ask Ubuntu."""
     paragraphs = _paragraphs(rng)
     lengths = 1 + np.minimum(rng.geometric(0.4, size=len(is_question)), 6)
@@ -105,7 +107,7 @@ def _date(row: int) -> str:
     return str(moment)
 
 
-def _write(path: Path, root: str, rows) -> None:
+def _write(path: Path, root: str, rows: Iterable[str]) -> None:
     with path.open("w", encoding="utf-8") as out:
         out.write(f"{HEAD}<{root}>\n")
         out.writelines(f"  <row {attributes} />\n" for attributes in rows)

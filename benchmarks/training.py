@@ -12,6 +12,7 @@ from sentence_loop import SentenceLoop
 
 from gedbd.duplicates.bug_reports import Batch, BugReports
 from gedbd.duplicates.duplicate_detector import DuplicateDetector
+from gedbd.duplicates.graph.adjacency import DenseAdjacency
 
 SECTION = "training epoch"
 REPEATS = 3
@@ -56,7 +57,9 @@ def main() -> list[Row]:
     encoder = instantiate(cfg.encoder)
     backbone = encoder.model.backbone
     backbone.set_attn_implementation("sdpa")
-    paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, system.branch.adjacency, cfg.encoder.max_tokens)
+    graph = data.adjacency
+    assert isinstance(graph, DenseAdjacency)
+    paper = PaperLoop(backbone, encoder.tokenizer, texts, pairs, label, graph, cfg.encoder.max_tokens)
     peer = SentenceLoop(texts, pairs, label, cfg.encoder.max_tokens, PAIRS)
     calls: dict[str, Callable[[], object]] = {"paper": paper.step, "peer": peer.step}
     taken = _medians(calls | {name: loop.step for name, loop in ours.items()})
@@ -87,7 +90,9 @@ def _graph_share(system: DuplicateDetector, loop: OurLoop) -> Row:
     """What the graph branch takes of a step of whole groups."""
     batch = next(loop.batches)
     z = system.encoder(batch.input_ids, batch.attention_mask).detach().requires_grad_()
-    calls = {"graph": lambda: system.branch(batch.n_id, z).sum().backward(), "step": loop.step}
+    branch = system.branch
+    assert branch is not None
+    calls = {"graph": lambda: branch(batch.n_id, z).sum().backward(), "step": loop.step}
     taken = _medians(calls)
     share = 100 * taken["graph"] / taken["step"]
     note = f"{1000 * taken['graph']:.0f} ms of {taken['step']:.2f} s, {len(batch.n_id)} reports"
