@@ -106,8 +106,9 @@ FAULTS = [
     Fault(
         "links until a row",
         "links to the first row left out are kept",
-        'self.table[["query", "document"]] < count',
-        'self.table[["query", "document"]] <= count',
+        "((rows >= first) & (rows < stop)).all(axis=1)",
+        "((rows >= first) & (rows <= stop)).all(axis=1)",
+        (('self.table[["query", "document"]] < count', 'self.table[["query", "document"]] <= count'),),
     ),
     Fault(
         "latest year",
@@ -192,8 +193,9 @@ FAULTS = [
     Fault(
         "conclusion",
         "a difference counts if only its upper end is above 0",
-        "if compared.low > 0:",
-        "if compared.high > 0:",
+        '"better" if comparison.low > 0 else',
+        '"better" if comparison.high > 0 else',
+        (("if compared.low > 0:", "if compared.high > 0:"),),
     ),
     Fault("score in a run file", "the best document has the lowest score", "{1 / rank:.9g}", "{rank:.9g}"),
     Fault(
@@ -211,8 +213,9 @@ FAULTS = [
     Fault(
         "interval over seeds",
         "the deviation is that of a population",
-        "values.std(ddof=1) / np.sqrt(len(values))",
-        "values.std(ddof=0) / np.sqrt(len(values))",
+        "values.to_numpy().std(ddof=1) / np.sqrt(len(values))",
+        "values.to_numpy().std(ddof=0) / np.sqrt(len(values))",
+        (("values.std(ddof=1) / np.sqrt(len(values))", "values.std(ddof=0) / np.sqrt(len(values))"),),
     ),
     Fault(
         "best epoch",
@@ -310,8 +313,9 @@ FAULTS = [
     Fault(
         "resolved before",
         "neighbours resolved at the moment of the query count as done",
-        "done = self.resolved_at[rows] < moment",
-        "done = self.resolved_at[rows] <= moment",
+        "is_resolved = self.resolved_at[rows] < moment",
+        "is_resolved = self.resolved_at[rows] <= moment",
+        (("done = self.resolved_at[rows] < moment", "done = self.resolved_at[rows] <= moment"),),
     ),
     Fault(
         "weighted error",
@@ -352,9 +356,12 @@ FAULTS = [
     Fault(
         "base rate",
         "the base rate predicts the rarer label",
-        "counts is not None and counts[1] > counts[0]",
-        "counts is not None and counts[1] < counts[0]",
-        (("edges > non_edges for non_edges, edges in counts", "edges < non_edges for non_edges, edges in counts"),),
+        '["truth"].mean()).gt(0.5)',
+        '["truth"].mean()).lt(0.5)',
+        (
+            ("counts is not None and counts[1] > counts[0]", "counts is not None and counts[1] < counts[0]"),
+            ("edges > non_edges for non_edges, edges in counts", "edges < non_edges for non_edges, edges in counts"),
+        ),
     ),
     Fault(
         "bucket of the anchor",
