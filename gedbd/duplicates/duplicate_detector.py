@@ -51,7 +51,7 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         lr: Learning rate of the encoder's pretrained weights.
         fusion: Combines both branches into unit vectors: a name in ``conf/fusion``, a section or a module.
         loss: A name in ``conf/loss``, a section or a module, see ``gedbd.losses``.
-        optimizer: A name in ``conf/optimizer``, a section or a function.
+        optimizer: A name in ``conf/optimizer``, a section, or a function of two lists: pretrained and new parameters.
         scheduler: A name in ``conf/scheduler``, a section or a function.
         features: The rows of the graph, see ``gedbd.duplicates.graph.gcn.NodeFeatures``.
         dropout: Before each layer of the graph convolution.
@@ -229,7 +229,9 @@ class DuplicateDetector(RetrievalModule[BugReports]):
         return encoder
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit text vectors of N texts, ``(N, D)`` float32; neither data nor a graph is needed."""
+        """Unit text vectors of N texts, such as title, newline and description: ``(N, D)`` float32, without a graph."""
+        if isinstance(texts, str):
+            raise ValueError("texts is a single text: give a list of texts")
         source = self.loaded_encoder
         encoder = LoadedEncoder(self.encoder, source.tokenizer, source.max_tokens, prefix=source.prefix)
         return unit_rows(encoder.project(encoder.pool(list(texts))))
@@ -327,7 +329,7 @@ def _sections(parts: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     for option in options:
         section = option.partition(".")[0]
         if section not in names:
-            raise ValueError(f"{option} needs a name as {section}=: set it in the object or section that you give")
+            raise ValueError(f"{option} does not apply to an object or section given as {section}=: set it there")
     words = [encoder_word(part) if name == "encoder" else f"{name}={part}" for name, part in names.items()]
     words += [f"{option}={value}" for option, value in options.items()]
     if "encoder" not in names:  # for parts whose size is that of the encoder

@@ -64,6 +64,8 @@ def test_a_checkpoint_needs_nothing_else(trained, export):
     loaded = DuplicateDetector.load_from_checkpoint(path)
     texts = ["mail crash", "printer folder theme"]
     np.testing.assert_array_equal(loaded.encode(texts), model.encode(texts))
+    with pytest.raises(ValueError, match="texts is a single text: give a list of texts"):
+        loaded.encode(texts[0])
     assert loaded.hparams["fusion"]["lambda_text"] == 0.6
     assert loaded.hparams["loss"]["margin"] == 0.3
     quiet = {"logger": False, "enable_progress_bar": False, "accelerator": "cpu"}
