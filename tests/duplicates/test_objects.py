@@ -126,7 +126,7 @@ def test_a_model_of_other_reports_is_refused(trained, export, tmp_path):
     [
         ({"encoder": "tinny"}, "tiny"),
         ({"encoder": "tiny", "fusion": "text_only", "lambda_text": 0.5}, "lambda_text"),
-        ({"encoder": load_tiny_encoder("tiny", "mean", 8, 24, 16, 1, 0.0, 0), "dim": 16}, "encoder.dim needs a name"),
+        ({"encoder": load_tiny_encoder("tiny", "mean", 8, 24, 16, 1, 0.0, 0), "dim": 16}, "encoder.dim does not apply"),
     ],
 )
 def test_what_does_not_apply_is_refused(arguments, message):
