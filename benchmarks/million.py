@@ -19,6 +19,7 @@ from gedbd.corpora.corpus import Corpus
 from gedbd.corpora.readers.bug_reports import BUG_FIELDS
 from gedbd.encoders.loaded_encoder import unit_rows
 from gedbd.encoders.openvino_model import has_bfloat16
+from gedbd.retrieval.report_ranking.feature_store import TERMS_VERSION
 from gedbd.triage.index_building import Model, synchronise
 from gedbd.triage.storage import stored_model
 from gedbd.triage.storage.folder_store import compact, read_index
@@ -63,7 +64,7 @@ def made_up_model() -> Model:
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": default_model().as_json(), "name": "made up"}
     key = model_key(about["settings"], about["matching"], b"")
-    return Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
+    return Model(about | {"model": key, "terms": TERMS_VERSION, "boilerplate": "[]", "calibration": "[]"}, b"")
 
 
 def _make_files(folder: Path) -> list[Row]:

@@ -28,6 +28,7 @@ from gedbd.encoders.openvino_model import has_bfloat16
 from gedbd.experiments.prepare import encode_corpus
 from gedbd.retrieval.boosted_trees import BoostedTrees
 from gedbd.retrieval.report_ranking.candidate_features import candidate_features
+from gedbd.retrieval.report_ranking.feature_store import TERMS_VERSION
 from gedbd.retrieval.report_ranking.first_stage import QueryScores, find_candidates
 from gedbd.retrieval.report_ranking.processes import num_available_cores
 from gedbd.retrieval.report_ranking.report_ranker import ReportRanker
@@ -108,7 +109,7 @@ def build_index(corpus: Corpus, vectors: np.ndarray, cfg: DictConfig, matching: 
     settings = {name: OmegaConf.to_container(cfg[name], resolve=True) for name in ("encoder", "text", "backend")}
     about = {"settings": json.dumps(settings), "matching": matching.as_json(), "name": corpus.name}
     key = model_key(about["settings"], about["matching"], b"")
-    stored = Model(about | {"model": key, "boilerplate": "[]", "calibration": "[]"}, b"")
+    stored = Model(about | {"model": key, "terms": TERMS_VERSION, "boilerplate": "[]", "calibration": "[]"}, b"")
     spent = seconds(lambda: synchronise(store, corpus, stored, lambda _: vectors))
     store.close()
     compact(path / FILE)
