@@ -145,5 +145,7 @@ def _corpus_from_table(table: "pd.DataFrame", chosen: dict[str, Any]) -> Corpus:
 
 def dataset_options(corpus: Corpus) -> DictConfig:
     """The section ``dataset`` of a corpus for the saved options, without a path for a table in memory."""
+    if not isinstance(corpus, Corpus):
+        raise ValueError(f"{corpus!r:.80} is not a corpus: read it with gedbd.load_corpus(...)")
     unknown = {"_target_": "gedbd.corpora.readers.csv_export.read_csv", "name": corpus.name, "path": "???"}
     return OmegaConf.create(dict(corpus.source or unknown))

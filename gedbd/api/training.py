@@ -1,5 +1,6 @@
 """Trains an encoder: ``gedbd.fit``."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +106,9 @@ def fit(
         if not isinstance(task, TakesObjects):
             raise ValueError(f"{type(task).__name__} takes no corpus in Python: train it with gedbd train")
         if loss is not None:
-            cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}"})
+            arguments = {name: getattr(loss, name, None) for name in inspect.signature(type(loss)).parameters}
+            plain = {name: value for name, value in arguments.items() if isinstance(value, (bool, int, float, str))}
+            cfg.loss = OmegaConf.create({"_target_": f"{type(loss).__module__}.{type(loss).__qualname__}", **plain})
         loggers = list(logger) if isinstance(logger, Sequence) else [logger]
         task.given = GivenObjects(corpus, loss, tuple(callbacks), tuple(loggers))
         words = [*options, *option_words(more)]

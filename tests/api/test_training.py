@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import CSVLogger
 from torch import nn
@@ -18,6 +19,10 @@ class Squares(nn.Module):
     """The mean squared difference of cosine and label."""
 
     reads = frozenset({"pairs"})
+
+    def __init__(self, weight=1.0):
+        super().__init__()
+        self.weight = weight
 
     def forward(self, z, step):
         first, second = step.edge_label_index
@@ -50,8 +55,9 @@ def test_a_training_gives_the_numbers_of_the_command(command, demo):
 def test_objects_of_the_user_take_part(command, demo):
     counted = Epochs()
     logger = CSVLogger("log", name="", version="")
-    run = gedbd.fit(demo, *SMALL, loss=Squares(), callbacks=[counted], logger=logger, folder="own")
+    run = gedbd.fit(demo, *SMALL, loss=Squares(0.5), callbacks=[counted], logger=logger, folder="own")
     assert counted.count == len(run.epochs)
+    assert OmegaConf.load("own/config.yaml").loss.weight == 0.5  # runs that differ in it are not the same setting
     assert "train/loss" in pd.read_csv("log/metrics.csv")
     assert run.encoder.encode(["Crash"]).shape == (1, 16)
     with pytest.raises(BaseException, match=r"loss._target_=.*Squares is not run.*GEDBD_ALLOWED_TARGETS"):
@@ -69,6 +75,8 @@ def test_objects_of_the_user_take_part(command, demo):
     ],
 )
 def test_mistakes_are_told_before_the_training(tmp_path, demo, options, message):
+    with pytest.raises(ValueError, match=r"'demo' is not a corpus: read it with gedbd\.load_corpus"):
+        gedbd.fit("demo", folder=tmp_path / "run")
     with pytest.raises(ValueError, match=message):
         gedbd.fit(demo, "encoder=tiny", *options, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -246,7 +246,7 @@ def fill_tables(text: str, sections: list[Section], in_latex: bool = False) -> s
         in_latex: Whether the text is LaTeX.
 
     Raises:
-        ValueError: If the text names a section that the report does not have.
+        ValueError: If the text names no section, or one that the report does not have.
     """
     tables = {section.title: section.tables for section in sections}
 
@@ -265,7 +265,11 @@ def fill_tables(text: str, sections: list[Section], in_latex: bool = False) -> s
         return "\n".join([f"<!-- report: {match[1]} -->", *lines, "<!-- end -->"])
 
     marked = r"^% report: ([^\n]*)\n.*?^% end$" if in_latex else r"<!-- report: (.*?) -->.*?<!-- end -->"
-    return re.sub(marked, filled, text, flags=re.DOTALL | re.MULTILINE)
+    text, number = re.subn(marked, filled, text, flags=re.DOTALL | re.MULTILINE)
+    if not number:
+        example = "% report: Runs" if in_latex else "<!-- report: Runs -->"
+        raise ValueError(f"the file to fill has no place for a table: write {example!r} before it, and end after it")
+    return text
 
 
 def markdown(table: FormattedTable) -> list[str]:

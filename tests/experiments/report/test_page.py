@@ -94,6 +94,8 @@ def test_tables_in_latex_are_replaced():
     assert fill_tables(filled, [Section("A & B", "", [table])], in_latex=True) == filled
     with pytest.raises(ValueError, match="the report has no section A & B"):
         fill_tables(text, [], in_latex=True)
+    with pytest.raises(ValueError, match="write '% report: Runs' before it"):
+        fill_tables("no place", [], in_latex=True)
 
 
 def test_tables_in_markdown_are_replaced():
