@@ -1,4 +1,4 @@
-"""Serve an index over HTTP: a page, an API and a webhook for GitHub."""
+"""Serve an index over HTTP: a web page, an API and a webhook for GitHub."""
 
 from contextlib import nullcontext
 from pathlib import Path
