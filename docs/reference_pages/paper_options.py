@@ -29,19 +29,19 @@ COLUMNS = {
 # Options of a row, and where their values are stated, in the paper or its authors' code, or why the others differ.
 REASONS = {
     ("dataset.subset",): "paper: Table 2 counts the training file, 68,124 of 85,156 reports",
-    ("split",): "paper: not stated; code: 60/20/20 of the pairs, which leaks; ours: 60/20/20 by time, as in use",
+    ("split",): "paper: not stated; code: 60/20/20 of the pairs, which leaks; ours: 60/20/20 by time, as in real use",
     ("pairs",): "code: in random order; paper: not stated; ours: pairs of a group together, to encode fewer texts",
     ("pairs.negatives_per_positive", "pairs.negatives_in_evaluation"): (
         "paper: section 5.2; code: random negatives only; ours: more in evaluation, for less variance"
     ),
-    ("pairs.random_negatives", "pairs.fill_to"): "paper: section 5.2; code: the name of its file of pairs",
+    ("pairs.random_negatives", "pairs.fill_to"): "paper: section 5.2; code: from the name of its file of pairs",
     ("graph",): "paper: titles by BERT; code: drops the edge weights; defaults: titles by the run's own encoder",
-    ("graph.features",): "paper: one-hot, [CLS] vectors assigned; code: the same, detached; ours: the text vectors",
+    ("graph.features",): "paper: one-hot, replaced by [CLS] vectors; code: without their gradient; ours: text vectors",
     ("graph.dropout", "graph.bias"): "from the code; not stated in the paper",
     ("batch_size",): "paper and code: 64 pairs; defaults: recommended for BERT (Devlin et al.)",
     ("optimizer.head_lr",): "paper and code: one learning rate; ours: higher for layers that are not pretrained",
     ("monitor", "lock_threshold", "patience"): (
-        "paper: as here; code: threshold of the best epoch, no early stopping; ours: a metric without a threshold"
+        "paper: states these; code: threshold of the best epoch, no early stopping; ours: a metric without a threshold"
     ),
     ("trainer.gradient_clip_val", "trainer.precision"): "code; not stated in the paper; `auto`: bfloat16 on a GPU",
     ("ranking.parts",): "paper and code do not rank; ours and auto: rank among all earlier reports",

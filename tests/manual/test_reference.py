@@ -133,8 +133,8 @@ def test_the_table_of_the_papers_options_is_that_of_the_composed_configurations(
     )
     training = " ".join((ROOT / "docs" / "guides" / "training.md").read_text().split())
     for cfg, told in (
-        (plain, "gedbd's defaults, not a paper's: all"),
-        (paper, "graph-enhanced transformer's paper has"),
+        (plain, "gedbd's defaults**"),
+        (paper, "follows the paper on the"),
     ):
         said = training.partition(told)[2].partition(f"patience {cfg.patience}")[0]
         reports = cfg.dataset.rows["reports" if cfg.dataset.subset == "all" else cfg.dataset.subset]
