@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,8 @@ from git_repository import git
 from hydra.utils import instantiate
 from run_commands import composed
 
+from gedbd.configuration.options import run_dir
+from gedbd.io.files import corpus_name
 from gedbd.triage.backtesting.measured_suggestions import enough_duplicates
 
 pytestmark = pytest.mark.integration
@@ -50,6 +53,22 @@ def test_labels_alone_are_described_and_said_to_be_alone(tmp_path, run_command):
     assert ["pairs", "3"] in lines_of(printed)
     assert "eclipse train: eclipse_platform.zip is not in" in printed
     assert f"gedbd download dataset=eclipse data_dir={tmp_path}" in printed
+
+
+def test_a_relative_path_gives_a_tracker_the_name_that_an_absolute_one_gives(tmp_path, run_command, monkeypatch):
+    inside = tmp_path / "hedgerow" / "inside"
+    inside.mkdir(parents=True)
+    shutil.copy(ISSUES, inside.parent)
+    (inside / "link.json").symlink_to(ISSUES)
+    monkeypatch.chdir(inside)
+    assert "\nhedgerow: " in run_command("describe", "dataset=github", "dataset.path=../issues.json")
+    for path in ("../issues.json", "../inside/../issues.json", tmp_path / "hedgerow" / "issues.json", "..", "../.git"):
+        assert corpus_name(Path(path)) == "hedgerow"
+    assert [corpus_name(Path(path)) for path in (".", "bugs.csv", "link.json")] == ["inside", "inside", "link"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert corpus_name(Path("~/hedgerow/bugs.csv")) == "hedgerow"
+    run = Path(run_dir(None, None, "../issues.json", "backtest"))
+    assert run.parent == Path("outputs", "hedgerow", "backtest")
 
 
 def test_an_export_of_a_tracker_shows_where_links_come_from_and_what_rows_count(run_command, monkeypatch):

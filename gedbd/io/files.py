@@ -216,5 +216,8 @@ def locate(path: str, option: str = "dataset.path") -> Path:
 
 def corpus_name(file: Path) -> str:
     """The file's name without suffixes, or its folder's name if that is empty (``.git``) or in ``GENERIC_STEMS``."""
-    stem = file.name.split(".")[0]
-    return file.absolute().parent.name if stem.lower() in {"", *GENERIC_STEMS} else stem
+    # A linked file keeps its own name, as the name that it points to may be a hash.
+    path = file.expanduser()
+    path = path.resolve() if path.name in {"", ".."} else path.parent.resolve() / path.name
+    stem = path.name.split(".")[0]
+    return path.parent.name if stem.lower() in {"", *GENERIC_STEMS} else stem

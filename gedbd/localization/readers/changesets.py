@@ -51,7 +51,7 @@ def read_localization(path: str, name: str | None = None, max_diff_chars: int = 
     is missing or damaged, or a row is malformed.
     """
     folder = Path(path).expanduser()
-    title = name or corpus_name(folder.resolve())
+    title = name or corpus_name(folder)
     reports_file = find_file(folder, REPORTS)
     bugs, bug_warnings = _read(reports_file, ("bug_id", "summary", "report_time", "fix_commit"))
     named, link_warnings = _read(find_file(folder, INDUCING), ("bug_id", "inducing_commit"))

@@ -65,7 +65,7 @@ def read_git(
             pattern or the table is invalid or comes without reports, or nothing in the history fixes a report.
     """
     folder = Path(path).expanduser()
-    title = name or corpus_name(folder.resolve())
+    title = name or corpus_name(folder)
     if isinstance(reports, ChangeCorpus):
         raise ValueError(f"dataset.reports: {reports.name} is a history of changes; choose the reports of a tracker")
     if reports is None and (fix_patterns is not None or fixes is not None):
