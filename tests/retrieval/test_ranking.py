@@ -104,21 +104,21 @@ def test_worked_out_by_hand(small, scores):
 
 
 def test_metrics_worked_out_by_hand():
-    table = pd.DataFrame({"rank": [1, 3, 0, 12], "average_precision": [1.0, 0.5, 0.0, 0.25]})
+    table = pd.DataFrame({"rank": [1, 5, 0, 12], "average_precision": [1.0, 0.5, 0.0, 0.25]})
     table = table.assign(
         **{"average_precision@5": [1.0, 0.25, 0.0, 0.0], "average_precision@20": [1.0, 0.5, 0.0, 0.25]}
     )
     metrics = ranking_metrics(table)
     assert metrics == pytest.approx(
-        {"rr@5": 2 / 4, "rr@20": 3 / 4, "mrr": (1 + 1 / 3 + 1 / 12) / 4, "map": 1.75 / 4}
+        {"rr@5": 2 / 4, "rr@20": 3 / 4, "mrr": (1 + 1 / 5 + 1 / 12) / 4, "map": 1.75 / 4}
         | {"map@5": 1.25 / 4, "map@20": 1.75 / 4}
     )
     assert tuple(metrics) == metric_names((5, 20))
     single = per_query(table)
     assert single["rr@5"].tolist() == [1, 1, 0, 0]
-    assert single["mrr"].tolist() == pytest.approx([1, 1 / 3, 0, 1 / 12])
+    assert single["mrr"].tolist() == pytest.approx([1, 1 / 5, 0, 1 / 12])
     assert single.mean().to_dict() == pytest.approx(metrics)
-    assert table["rank"].tolist() == [1, 3, 0, 12]
+    assert table["rank"].tolist() == [1, 5, 0, 12]
 
 
 def test_candidates_are_strictly_earlier_reports_of_any_part(small):
