@@ -10,11 +10,10 @@ from omegaconf import DictConfig, OmegaConf
 from gedbd.configuration.command import command
 from gedbd.io.console import open_console, print_line
 from gedbd.io.locks import sole_process
+from gedbd.service import server
 
 if TYPE_CHECKING:
-    from gedbd.service.server import ConnectionLimits
     from gedbd.triage.stored_index import StoredIndex
-
 
 LOCK_FILE = "serve.lock"
 
@@ -22,34 +21,30 @@ LOCK_FILE = "serve.lock"
 @command("serve")
 def main(cfg: DictConfig) -> None:
     """Opens the index and listens, or handles one event from a file."""
-    from gedbd.service.server import check_address, check_installed, check_proxy, read_secret, read_token
-
-    check_installed()
+    server.check_installed()
     limits = instantiate(cfg.connections)
-    token = read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
+    token = server.read_token(cfg.token_env, cfg.host, cfg.allow_open or cfg.event is not None)
     if cfg.event is None:
-        check_proxy(cfg.host, cfg.proxy)
-        check_address(cfg.host, cfg.port)
-    secret = None if cfg.event is not None else read_secret(cfg.webhook.secret_env)
-    folder = Path(service_folder(cfg))
+        server.check_proxy(cfg.host, cfg.proxy)
+        server.check_address(cfg.host, cfg.port)
+    secret = server.read_secret(cfg.webhook.secret_env) if cfg.event is None else ""
+    if secret is not None:
+        server.check_repository(cfg.webhook.repository)
+    # The folder of the index, or of feedback and deliveries for an index on a server.
+    folder = Path("." if cfg.store and OmegaConf.is_missing(cfg, "index") else cfg.index)
     # Two processes would post comments twice, and an older event could overwrite a later one.
     with sole_process(folder / LOCK_FILE, f"index={folder} is served") if folder.is_dir() else nullcontext():
-        serve(cfg, limits, token, secret)
+        serve(cfg, folder, limits, token, secret)
 
 
-def service_folder(cfg: DictConfig) -> str:
-    """The folder of the index, or of feedback and deliveries for an index on a server."""
-    return "." if cfg.store and OmegaConf.is_missing(cfg, "index") else str(cfg.index)
-
-
-def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret: str | None) -> None:
+def serve(
+    cfg: DictConfig, folder: Path, limits: server.ConnectionLimits, token: str | None, secret: str | None
+) -> None:
     """Opens the index and serves it, or handles one event; the caller holds the lock."""
-    from gedbd.service.server import listen
     from gedbd.service.webhook import IN_AN_ACTION, append_summary, build_webhook, run_event
 
     console = open_console()
-    shared = {"url": cfg.store, "folder": service_folder(cfg)} if cfg.store else {}
-    index: StoredIndex = instantiate(cfg.opened, **shared)
+    index: StoredIndex = instantiate(cfg.opened, **({"url": cfg.store, "folder": str(folder)} if cfg.store else {}))
     if cfg.event is not None:
         receiver = build_webhook(cfg.webhook, index, secret="")
         result = run_event(receiver, Path(cfg.event), cfg.event_name)
@@ -73,4 +68,4 @@ def serve(cfg: DictConfig, limits: "ConnectionLimits", token: str | None, secret
         print_line(console, statement)
     if webhook and webhook.how_to_write():
         print_line(console, webhook.how_to_write())
-    listen(app, cfg.host, cfg.port, limits)
+    server.listen(app, cfg.host, cfg.port, limits)

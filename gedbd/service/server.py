@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -123,6 +124,12 @@ def check_address(host: str, port: int) -> None:
             f"host={host} port={port}: cannot listen there ({error.strerror or error}): choose another port=, or 0 for"
             " a free one"
         ) from error
+
+
+def check_repository(repository: str | None) -> None:
+    """Raises ValueError unless the repository of the webhook is "owner/name"."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
+        raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
 
 
 def is_loopback(host: str) -> bool:

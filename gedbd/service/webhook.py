@@ -5,7 +5,6 @@ import hmac
 import json
 import logging
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -34,6 +33,7 @@ from gedbd.service.issue_events import (
     read_event,
 )
 from gedbd.service.schemas import ERROR_RESPONSES, ErrorResponse, Responses
+from gedbd.service.server import check_repository
 from gedbd.service.thread_pool import BackgroundWorker, BoundedThreadPool
 from gedbd.triage.stored_index import StoredIndex
 
@@ -96,8 +96,7 @@ class Webhook:
         log_file: Path | None = None,
         lists: bool = False,
     ) -> None:
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository or "", re.ASCII):
-            raise ValueError(f"webhook.repository={repository} must be owner/name, as GitHub spells it")
+        check_repository(repository)
         if suggest not in MODES:
             raise ValueError(f"webhook.suggest={suggest} is unknown: choose {', '.join(MODES)}")
         if lists and suggestions != LIST_LENGTH:
@@ -367,6 +366,5 @@ def build_webhook(options: Any, index: StoredIndex, secret: str) -> Webhook:
     token = os.environ.get(options.token_env)
     github = CommentClient(token, options.api_url, options.timeout_s, options.deadline_s) if token else None
     log_file = Path(options.log_file).expanduser() if options.log_file else None
-    names = ("target_precision", "suggestions", "max_waiting", "suggest", "lists")
-    chosen = {name: options[name] for name in names}
+    chosen = {name: options[name] for name in ("target_precision", "suggestions", "max_waiting", "suggest", "lists")}
     return Webhook(index, options.repository, github, secret, log_file=log_file, **chosen)
