@@ -221,7 +221,7 @@ def test_filters(answers, search):
     assert answer["matches"]
     assert {match["best"]["component"] for match in answer["matches"]} == {"compose"}
     assert {match["best"]["created_at"][:4] for match in answer["matches"]} == {"2023"}
-    assert "no candidates: the filters exclude every stored report" in search("crash", "created_from=2099-01-01")
+    assert "no candidates: the filters exclude every other report" in search("crash", "created_from=2099-01-01")
     assert answers("crash", "component=12")[0]["matches"] == []
     told = search("crash", "component=OMP")
     assert "component=OMP: no stored report has this component; it must be the full name, such as 'compose', '" in told
@@ -247,6 +247,21 @@ def test_a_stored_report_is_found_by_its_id_and_left_out_of_its_matches(answers,
     dates = [match["best"]["created_at"] for match in found["matches"]]
     assert min(dates) < found["query"]["created_at"] < max(dates)
     assert search("id=2395").startswith(found["query"]["title"])
+
+
+def test_what_is_marked_as_a_duplicate_of_a_stored_report_is_named_and_left_out(answers, search):
+    (found,) = answers("Pasted screenshots are an empty frame in Outlook", "top_k=50")
+    first, second = next(match["members"] for match in found["matches"] if len(match["members"]) == 2)
+    (of_first,) = answers(f"id={first}", "top_k=50")  # programs get the group too
+    assert [first, second] in [match["members"] for match in of_first["matches"]]
+    for issue_id, other in ((first, second), (second, first)):
+        for count in (1, 50):
+            told = search(f"id={issue_id}", f"top_k={count}")
+            assert told.splitlines()[1] == f"already marked as duplicates: {other}"
+            assert not {first, second} & set(told.partition("marked as duplicates: ")[2].split()[1:])
+            assert told.count("because: ") >= 1
+    (alone,) = next(match["members"] for match in of_first["matches"] if len(match["members"]) == 1)
+    assert "marked as duplicates" not in search(f"id={alone}")
 
 
 LONG = ("index=stored " + "x" * 1001, "the title has 1,001 characters, more than 1,000: shorten it")

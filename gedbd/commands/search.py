@@ -19,7 +19,7 @@ def main(cfg: DictConfig) -> None:
     if cfg.id is not None and (cfg.query, cfg.file) != (None, None):
         raise ValueError("id= searches for a stored report: leave the text and file= out")
     with gc_paused():
-        from gedbd.corpora.bug_report import Filters
+        from gedbd.corpora.bug_report import MAX_TOP_K, Filters
         from gedbd.triage.answer import MAX_COMPONENTS, as_json, print_matches, read_queries, unknown_component
         from gedbd.triage.stored_index import open_index, stored_report
 
@@ -36,11 +36,14 @@ def main(cfg: DictConfig) -> None:
                 f"{cfg.query} is the id of a stored report, and a text is compared by its words: write id={cfg.query}"
             )
     for report in queries:
-        matches = index.search(report, cfg.top_k, filters)
+        target, lists = index.matching.target, index.matching.list_target
         if cfg.json:
-            write_json_line(as_json(report, matches, index.matching.target, index.matching.list_target))
+            write_json_line(as_json(report, index.search(report, cfg.top_k, filters), target, lists))
         else:
-            print_matches(console, report, matches, index.matching.target, index.matching.list_target)
+            marked = [one for one in index.groups([report.issue_id])[report.issue_id] if one != report.issue_id]
+            found = index.search(report, min(cfg.top_k + bool(marked), MAX_TOP_K), filters)
+            matches = [match for match in found if not set(marked) & set(match.members)][: cfg.top_k]
+            print_matches(console, report, matches, target, lists, ", ".join(marked))
             if filters.component is not None and not matches:
                 known = index.components_like(filters.component, MAX_COMPONENTS)
                 problem = unknown_component(filters.component, known)

@@ -207,11 +207,11 @@ def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedbac
     if the pair was rejected, or the new report is in another group or closed, but not as a duplicate. A list is right
     if one of its reports is, and wrong by feedback only if all pairs were rejected.
     """
-    duplicates = index.known_duplicates([suggestion.issue for suggestion in suggestions])
+    groups = index.groups([suggestion.issue for suggestion in suggestions])
     stored = index.get_many([suggestion.issue for suggestion in suggestions if suggestion.named])
     judged = []
     for suggestion in suggestions:
-        group = duplicates[suggestion.issue]
+        group = set(groups[suggestion.issue]) - {suggestion.issue}
         ids = {report.issue for report in suggestion.measured}
         if not ids:
             outcome = MISSED if group else NOTHING
@@ -223,9 +223,7 @@ def with_outcomes(suggestions: Sequence[Suggestion], index: StoredIndex, feedbac
             is_wrong = bool(group) or verdicts == {"reject"}
             if report is not None and not is_closed_as_duplicate(report):
                 is_wrong |= state_of(report) in ("fixed", "closed")
-            outcome = WRONG if is_wrong else UNKNOWN
-            if "accept" in verdicts:
-                outcome = RIGHT
+            outcome = RIGHT if "accept" in verdicts else WRONG if is_wrong else UNKNOWN
         judged.append(replace(suggestion, outcome=outcome))
     return judged
 
@@ -249,10 +247,8 @@ class SuggestionCounts:
         compared = f"{self.compared:,} new report{'s were' if self.compared > 1 else ' was'} compared"
         outcomes = f" ({self.right:,} right, {self.wrong:,} wrong, {self.unknown:,} not yet known)"
         suggested = f"{self.suggested:,} got a suggestion{outcomes if self.suggested else ''}"
-        missed = "1 turned out to be a duplicate"
-        if self.missed != 1:
-            missed = f"{self.missed:,} turned out to be duplicates"
-        return f"{compared}, {suggested}; of the others, {missed}."
+        duplicates = "a duplicate" if self.missed == 1 else "duplicates"
+        return f"{compared}, {suggested}; of the others, {self.missed:,} turned out to be {duplicates}."
 
 
 def count_outcomes(suggestions: Sequence[Suggestion]) -> SuggestionCounts:

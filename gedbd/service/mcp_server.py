@@ -229,7 +229,7 @@ def get_report(index: StoredIndex, arguments: GetInput) -> ReportAnswer:
     report = stored_report(index, arguments.id)
     description = printable(report.description, keep="\n")
     return ReportAnswer(
-        **report_fields(report, index.group(report.issue_id)),
+        **report_fields(report, index.groups([report.issue_id])[report.issue_id]),
         untrusted_text=True,
         description=description[:MAX_SHOWN_DESCRIPTION],
         omitted_characters=max(len(description) - MAX_SHOWN_DESCRIPTION, 0),
@@ -264,7 +264,7 @@ def explain_pair(index: StoredIndex, arguments: ExplainInput) -> ExplainAnswer:
         untrusted_text=True,
         id_a=first.issue_id,
         id_b=second.issue_id,
-        known_duplicates=second.issue_id in index.group(first.issue_id),
+        known_duplicates=second.issue_id in index.groups([first.issue_id])[first.issue_id],
         rank=ranks[0] if ranks else None,
         probability=None if match is None else round(match.probability, 4),
         score=None if match is None else round(match.score, 4),

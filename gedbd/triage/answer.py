@@ -155,39 +155,38 @@ def as_json(report: Report, matches: Sequence[Match], target: TargetResult, list
 
 
 def print_matches(
-    console: Console, report: Report, matches: Sequence[Match], target: TargetResult, list_target: TargetResult
+    console: Console, report: Report, matches: Sequence[Match], target: TargetResult, lists: TargetResult, marked: str
 ) -> None:
-    """Prints a table of matches and the measured precision of suggestions.
+    """Prints a table of matches, the measured precision of suggestions, and the ids of duplicates that are marked.
 
     Ids are links in a terminal with styles; elsewhere the addresses follow the table.
     """
     console.print(_printable(cut_cells(report.title, 100) or report.issue_id), style="italic", highlight=False)
+    if marked:
+        print_line(console, f"already marked as duplicates: {marked}")
     # The explanation is below its report: side by side, both would be too narrow for long words.
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
     if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
-        reasons = matches[0].explanation.reasons
-        because = f": {', '.join(reasons)}" if reasons else ""
-        sentence = f"Probably the same as {matches[0].master.issue_id}{because}."
-        console.print(_printable(sentence), highlight=False)
+        because = ": " * bool(matches[0].explanation.reasons) + ", ".join(matches[0].explanation.reasons)
+        console.print(_printable(f"Probably the same as {matches[0].master.issue_id}{because}."), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:
         table.add_column("similarity", justify="right")
-        print_line(console, f"{_nothing_likely(report, target)} The best matches:")
+        print_line(console, f"{_nothing_likely(report, target, marked)} The best matches:")
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         text = Text("\n").join([_describe(match), _printable(_explain(match))])
         table.add_row(f"{match.probability:.0%}" if is_any_likely else f"{match.similarity:.2f}", text)
-    console.print(table if matches else "no candidates: the filters exclude every stored report", highlight=False)
+    console.print(table if matches else "no candidates: the filters exclude every other report", highlight=False)
     if console.color_system is None:  # no styles, so no links
         for match in matches:
             address = web_url(match.master.url)
             if address:
-                line = _printable(f"{match.master.issue_id}: {address}")
-                console.print(line, highlight=False, soft_wrap=True)
+                console.print(_printable(f"{match.master.issue_id}: {address}"), highlight=False, soft_wrap=True)
     is_suggested = any(target.is_reached([match.probability]) for match in matches)
-    list_statement = list_target.list_statement([match.probability for match in matches])
+    list_statement = lists.list_statement([match.probability for match in matches])
     if list_statement and not is_suggested:  # nothing new if a single match is suggested
         print_line(console, list_statement)
     if target.suggest_from is None:
@@ -211,17 +210,13 @@ def _printable(text: str) -> Text:
 
 def _link(issue_id: str, url: str) -> Text:
     """An id as a link to the report's page."""
-    text = _printable(issue_id)
     address = web_url(url)
-    if address:
-        text.stylize(Style(link=address))
-    return text
+    return Text(printable(issue_id), Style(link=address) if address else "")
 
 
 def _describe(match: Match) -> Text:
     """The oldest report of the group, the other members, and the most similar member."""
     master = match.master
-    best = match.best
     created = f", {master.created_at:%Y-%m-%d}" if master.created_at else ""
     facts = f"{created} {master.status} {master.resolution}".rstrip()
     parts = [_link(master.issue_id, master.url), _printable(f"{facts}\n{master.title}")]
@@ -230,16 +225,16 @@ def _describe(match: Match) -> Text:
         links = [_link(member, match.urls.get(member, "")) for member in members[:MAX_NAMED]]
         more = ", ..." if len(members) > MAX_NAMED else ""
         parts += [Text("\nwith "), Text(", ").join(links), Text(f"{more}; most similar ")]
-        parts += [_link(best.issue_id, best.url), _printable(f": {best.title}")]
+        parts += [_link(match.best.issue_id, match.best.url), _printable(f": {match.best.title}")]
     return Text().join(parts)
 
 
-def _nothing_likely(report: Report, target: TargetResult) -> str:
+def _nothing_likely(report: Report, target: TargetResult, marked: str) -> str:
     """The meaning of low probabilities, which depends on the model and on the length of the report."""
     if target.status == NOT_MEASURED:
         return "Ordered by all features of the reports, including the similarity of their texts."
     if report.description.strip():
-        return f"Nothing is likely to be a duplicate: every probability is below {LIKELY:.0%}."
+        return f"Nothing{' else' * bool(marked)} is likely to be a duplicate: every probability is below {LIKELY:.0%}."
     return f"Every probability is below {LIKELY:.0%}, but a title alone says little: add a description."
 
 

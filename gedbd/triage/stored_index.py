@@ -104,15 +104,10 @@ class StoredIndex:
         with self.store.read() as state:
             return state.reports.components_like(name, limit)
 
-    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        """Ids of the other stored reports in the group of each report, by id; empty if it is not stored."""
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """Ids of each report and its known duplicates, oldest first, by its id; empty if it is not stored."""
         with self.store.read() as state:
-            return {issue_id: set(members) - {issue_id} for issue_id, members in state.groups(ids).items()}
-
-    def group(self, issue_id: str) -> list[str]:
-        """Ids of a report and its known duplicates, oldest first; empty if it is not stored."""
-        with self.store.read() as state:
-            return state.groups([issue_id])[issue_id]
+            return state.groups(ids)
 
     def vectors(self, ids: Sequence[str] | None = None) -> tuple[list[str], np.ndarray]:
         """Ids and vectors, ``(N, D)`` unit rows, of all stored reports, or of those among ``ids``."""

@@ -183,7 +183,7 @@ def of_matches(console: Console, text: str) -> None:
     stored = replace(REPORTS[0], title=text, component=text, status=text, url=f"https://b.org/{text}")
     explanation = Explanation((text,), {text: text}, ((text, text, 0.5),), (text,))
     match = Match(stored, replace(stored, issue_id="9"), ("12", "9"), 1.0, 0.9, explanation, {"9": text})
-    print_matches(console, Report(text, text, "7"), [match], MET, MET)
+    print_matches(console, Report(text, text, "7"), [match], MET, MET, text)
 
 
 def of_error(console: Console, text: str) -> None:

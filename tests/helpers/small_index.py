@@ -106,8 +106,8 @@ class SmallIndex:
             group |= near
         return tuple(sorted((name for name in group if name in self.reports), key=int))
 
-    def known_duplicates(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        return {one: set(self.members(one)) - {one} if one in self.reports else set() for one in ids}
+    def groups(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        return {one: list(self.members(one)) if one in self.reports else [] for one in ids}
 
     def get_many(self, ids: Sequence[str]) -> dict[str, Report]:
         return {one: self.reports[one] for one in ids if one in self.reports}

@@ -149,7 +149,7 @@ def test_answers_fit_the_schemas_of_their_tools(client):
 
 def test_known_duplicates_are_found_as_the_search_finds_them(client, index):
     ids, _ = index.vectors()
-    groups = [index.group(one) for one in ids]
+    groups = [index.groups([one])[one] for one in ids]
     pairs = [(one, set(group)) for one, group in zip(ids, groups, strict=True) if group[0] != one]
     num_found = 0
     for issue_id, group in pairs[-NUM_DUPLICATES:]:

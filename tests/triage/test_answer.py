@@ -21,9 +21,9 @@ NOT_MEASURED = TargetResult(0.7, None, "not measured")
 NO_LISTS = TargetResult(0.7, None, "no threshold", list_length=3)
 
 
-def shown(*matches, query=QUERY, target=TARGET, of_lists=NO_LISTS, width=60, **options) -> str:
+def shown(*matches, query=QUERY, target=TARGET, of_lists=NO_LISTS, width=60, marked="", **options) -> str:
     stream = io.StringIO()
-    print_matches(Console(file=stream, width=width, **options), query, matches, target, of_lists)
+    print_matches(Console(file=stream, width=width, **options), query, matches, target, of_lists, marked)
     return stream.getvalue()
 
 
@@ -68,6 +68,8 @@ def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
 def test_nothing_is_said_to_be_unlikely_for_a_title_alone_or_by_other_trackers():
     unlikely = replace(MATCH, probability=0.01)
     assert "Nothing is likely to be a duplicate" in shown(unlikely, query=Report("crash", "It stops."), width=100)
+    told = shown(unlikely, query=Report("crash", "It stops."), marked="7, 13", width=100)
+    assert told.startswith("crash\nalready marked as duplicates: 7, 13\nNothing else is likely to be a duplicate")
     told = shown(unlikely)
     assert "Nothing is likely" not in told
     assert "a title alone says little: add a description." in " ".join(told.split())
