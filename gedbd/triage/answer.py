@@ -174,7 +174,7 @@ def print_matches(
         table.add_column("probability", justify="right")
     elif matches:
         table.add_column("similarity", justify="right")
-        print_line(console, f"{_nothing_likely(report, target, marked)} The best matches:")
+        print_line(console, f"{_nothing_likely(report, target, marked)} The best matches by the ranker's score:")
     table.add_column("report and explanation", overflow="fold")
     for match in matches:
         text = Text("\n").join([_describe(match), _printable(_explain(match))])

@@ -57,6 +57,7 @@ def test_a_match_without_anything_in_common_says_so():
 def test_percentages_are_left_out_where_all_say_that_nothing_is_likely():
     unlikely = (replace(MATCH, probability=0.04, similarity=0.533), replace(MATCH, probability=0.0, similarity=0.5))
     told = " ".join(shown(*unlikely).split())
+    assert "The best matches by the ranker's score:" in told
     assert " 0.53 " in told
     assert "Every probability is below 5%" in told
     assert "0%" not in told.replace("below 5%", "").replace("70%", "").replace("50%", "").replace("90%", "")
