@@ -169,7 +169,7 @@ def test_a_match_names_the_report_that_it_is_known_to_duplicate(client, index):
     asked = {"title": report.title, "description": report.description, "top_k": 1}
     answer = client.call("find_duplicates", **asked).structured_content
     (match,) = answer["matches"]
-    oldest = index.group("1102")[0]
+    oldest = index.groups(["1102"])["1102"][0]
     assert (match["id"], match["duplicate_of"]) == ("1102", oldest)
     assert answer["nothing_likely"] is (match["probability"] < 0.05)
     assert oldest in match["known_duplicates"]
@@ -212,7 +212,7 @@ def test_hostile_text_is_returned_as_data(client):
 
 
 def test_two_reports_are_compared(client, index):
-    first, second = index.group("1102")[:2]
+    first, second = index.groups(["1102"])["1102"][:2]
     answer = client.call("explain", id_a=second, id_b=first).structured_content
     matches = index.search(index.get(second), 50)
     places = [place for place, match in enumerate(matches) if first in match.members]

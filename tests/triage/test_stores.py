@@ -101,11 +101,11 @@ def test_links_join_groups_and_survive_a_deletion(index):
 def test_a_group_parts_with_its_last_link(index):
     index.link("4", "5", "webhook: comment 5")
     index.link("5", "4", "webhook: comment 6")
-    assert index.group("4") == ["4", "5", "15"]
+    assert index.groups(["4"])["4"] == ["4", "5", "15"]
     assert [index.unlink("4", "5", f"webhook: comment {number}") for number in (4, 5)] == [False, True]
-    assert index.group("4") == ["4", "5", "15"]
+    assert index.groups(["4"])["4"] == ["4", "5", "15"]
     assert [index.unlink("4", "5"), index.unlink("4", "5")] == [True, False]
-    assert (index.group("4"), index.group("5")) == (["4"], ["5", "15"])
+    assert (index.groups(["4"])["4"], index.groups(["5"])["5"]) == (["4"], ["5", "15"])
 
 
 def test_its_own_id_is_never_a_candidate(index):
@@ -183,8 +183,8 @@ def test_a_report_that_is_forgotten_leaves_its_duplicates_tied(index):
 
 
 def test_groups_and_vectors_of_reports_are_given_by_id(index):
-    assert index.group("13") == ["3", "7", "13"]
-    assert index.group("nobody") == []
+    assert index.groups(["13"])["13"] == ["3", "7", "13"]
+    assert index.groups(["nobody"])["nobody"] == []
     assert index.groups(["7", "0"]) == {"7": ["3", "7", "13"], "0": []}
     ids, vectors = index.vectors()
     some, chosen = index.vectors(["13", "nobody", "2"])
