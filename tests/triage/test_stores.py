@@ -185,7 +185,7 @@ def test_a_report_that_is_forgotten_leaves_its_duplicates_tied(index):
 def test_groups_and_vectors_of_reports_are_given_by_id(index):
     assert index.groups(["13"])["13"] == ["3", "7", "13"]
     assert index.groups(["nobody"])["nobody"] == []
-    assert index.groups(["7", "0"]) == {"7": ["3", "7", "13"], "0": []}
+    assert index.groups(["7", "0"]) == {"7": ["3", "7", "13"], "0": ["0"]}
     ids, vectors = index.vectors()
     some, chosen = index.vectors(["13", "nobody", "2"])
     assert (ids, some) == ([str(number) for number in range(20)], ["13", "2"])
