@@ -168,8 +168,9 @@ def print_matches(
     table = Table(box=SIMPLE_HEAD, leading=1, show_edge=False, pad_edge=False)
     is_any_likely = any(match.probability >= LIKELY for match in matches)
     if matches and matches[0].probability >= PROBABLE and target.status != NOT_MEASURED:
-        because = ": " * bool(matches[0].explanation.reasons) + ", ".join(matches[0].explanation.reasons)
-        console.print(_printable(f"Probably the same as {matches[0].master.issue_id}{because}."), highlight=False)
+        reasons = ", ".join(matches[0].explanation.reasons)
+        sentence = f"Probably the same as {matches[0].master.issue_id}{reasons and ': '}{reasons}."
+        console.print(_printable(sentence), highlight=False)
     if is_any_likely:
         table.add_column("probability", justify="right")
     elif matches:

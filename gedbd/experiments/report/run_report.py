@@ -46,7 +46,6 @@ LEAK_TEXT = (
 )
 LEAK_SHARES = ("test_reports_in_training", "test_groups_in_training", "closure_f1", "always_duplicate_f1")
 PAIR_COLUMNS = ("threshold", "precision", "recall", "f1", "f1_low", "f1_high", "accuracy", "average_precision")
-EQUAL_ROWS = " Methods left out, as their numbers are those of a row above: {count}."
 OVER_TEXT = (
     "Settings that differ in nothing else, as means over seeds; intervals (95%) are bootstrapped over duplicate groups."
 )
@@ -113,11 +112,8 @@ def make_sections(settings: list[Setting]) -> list[Section]:
     for corpus, corpus_settings in corpora.items():
         sections += [option_section(corpus, corpus_settings, name) for name in varied_options(corpus_settings)]
     sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in corpora.items()]
-    sections.append(leak_section(settings))
-    sections.append(training_section([setting for setting in settings if not setting.is_baseline]))
-    sections.append(projection_section(settings))
-    sections += task_figures(settings)
-    sections.append(runs_section(settings))
+    sections += [leak_section(settings), training_section([one for one in settings if not one.is_baseline])]
+    sections += [projection_section(settings), *task_figures(settings), runs_section(settings)]
     return [section for section in sections if section is not None]
 
 
@@ -214,7 +210,7 @@ def _methods(settings: list[Setting], metrics: Callable[[Setting, str], dict[str
             else:
                 left_out += 1
             seen.append(values)
-    return pd.DataFrame(rows), EQUAL_ROWS.format(count=left_out) if left_out else ""
+    return pd.DataFrame(rows), f" Rows left out, as they equal a row above: {left_out}." if left_out else ""
 
 
 def varied_options(settings: list[Setting]) -> list[str]:

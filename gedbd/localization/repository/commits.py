@@ -383,8 +383,7 @@ def file_header(change: FileChange) -> str:
     if change.is_binary:
         lines.append(f"Binary files {old} and {new} differ")
     if change.hunks:
-        lines.append(f"--- {NO_FILE if change.status == 'A' else old}")
-        lines.append(f"+++ {NO_FILE if change.status == 'D' else new}")
+        lines += [f"--- {NO_FILE if change.status == 'A' else old}", f"+++ {NO_FILE if change.status == 'D' else new}"]
     return "\n".join(lines)
 
 
