@@ -22,7 +22,7 @@ Link = tuple[str, str, str]  # a report, its duplicate, and the source
 ReportOrFilters = TypeVar("ReportOrFilters", Report, Filters)
 MAX_REPORTS = 1_000  # that are read at once with their texts
 CHUNK_BYTES = 1 << 26  # of the weights: databases limit the size of a value
-CURE = "delete its -wal and -shm files and restore it from a copy, or delete it and build it again with gedbd index"
+CURE = "restore it from a copy, or delete it and build it again with gedbd index; delete its -wal and -shm files first"
 # Columns of terms, in the order of ``TERM_KINDS``; "title" is a field of the report.
 TERM_COLUMNS = ("text", "heading", "identifiers", "errors")
 
