@@ -75,7 +75,7 @@ def broken_links(name: str, pages: dict[str, str]) -> list[str]:
         if target in pages:
             if anchor and anchor not in anchors_of(pages[target]):
                 broken.append(link)
-        elif not (ROOT / target).exists():
+        elif not (ROOT / target).is_file():  # the site has no page for a folder
             broken.append(link)
     return broken
 
