@@ -40,9 +40,10 @@ def main(cfg: DictConfig) -> None:
         if cfg.json:
             write_json_line(as_json(report, index.search(report, cfg.top_k, filters), target, lists))
         else:
-            marked = [one for one in index.groups([report.issue_id])[report.issue_id] if one != report.issue_id]
-            found = index.search(report, min(cfg.top_k + bool(marked), MAX_TOP_K), filters)
-            matches = [match for match in found if not set(marked) & set(match.members)][: cfg.top_k]
+            group = index.groups([report.issue_id])[report.issue_id]
+            marked = [member for member in group if member != report.issue_id]
+            best = index.search(report, min(cfg.top_k + bool(marked), MAX_TOP_K), filters)
+            matches = [match for match in best if not set(marked) & set(match.members)][: cfg.top_k]
             print_matches(console, report, matches, target, lists, ", ".join(marked))
             if filters.component is not None and not matches:
                 known = index.components_like(filters.component, MAX_COMPONENTS)

@@ -224,7 +224,7 @@ class SqliteFile:
         self.query("SELECT count(*) FROM sqlite_master")  # creates the log, which ``_check_identity`` compares
 
     def check_schema(self, schema: str, may_lack: bool = True) -> None:
-        """See ``check_schema``. Raises StoreUnavailable."""
+        """Compares the tables with a schema as ``check_schema`` does. Raises StoreUnavailable."""
         try:
             check_schema(self._sqlite, schema, may_lack)
         except sqlite3.DatabaseError as error:

@@ -57,7 +57,6 @@ DIFFERENCES_TEXT = (
 YEAR = "split.year"
 OVER_RANKING = ("rr@10", "mrr", "map@10")
 DRAWN_METRICS = ("f1", "rr@10", "mrr")
-DIFFERENCES = ("f1", "rr@10", "mrr")
 MAX_DRAWN = 24  # settings in a figure, or figures of a kind
 MAX_PROJECTIONS = 4
 T = TypeVar("T")
@@ -112,9 +111,9 @@ def make_sections(settings: list[Setting]) -> list[Section]:
     for corpus, corpus_settings in corpora.items():
         sections += [option_section(corpus, corpus_settings, name) for name in varied_options(corpus_settings)]
     sections += [pairs_section(corpus, corpus_settings) for corpus, corpus_settings in corpora.items()]
-    sections += [leak_section(settings), training_section([one for one in settings if not one.is_baseline])]
-    sections += [projection_section(settings), *task_figures(settings), runs_section(settings)]
-    return [section for section in sections if section is not None]
+    trained = [setting for setting in settings if not setting.is_baseline]
+    sections += [leak_section(settings), training_section(trained), projection_section(settings)]
+    return [section for section in [*sections, *task_figures(settings), runs_section(settings)] if section is not None]
 
 
 def leak_section(settings: list[Setting]) -> Section:
@@ -312,7 +311,7 @@ def _differences(models: Mapping[str, Mapping[str, Setting]], name: str) -> pd.D
                 continue
             table = compare_runs(setting.runs, base.runs).set_index("metric")
             row: Row = {name: value, "difference": f"{model} less {first}", "seeds": len(setting.runs)}
-            for metric in (metric for metric in DIFFERENCES if metric in table.index):
+            for metric in (metric for metric in DRAWN_METRICS if metric in table.index):
                 shown = metric_name(metric)
                 row |= {shown: table.loc[metric, "difference"], f"{shown}_low": table.loc[metric, "difference_low"]}
                 row |= {f"{shown}_high": table.loc[metric, "difference_high"]}
